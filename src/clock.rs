@@ -23,7 +23,8 @@ impl BootTime {
     /// Where the kernel has no `CLOCK_BOOTTIME` (Linux before 2.6.39): without a clock no deadline can be kept.
     #[must_use]
     pub fn now() -> Self {
-        let read = clock_gettime(ClockId::CLOCK_BOOTTIME).expect("the kernel has a boot-time clock");
+        let read =
+            clock_gettime(ClockId::CLOCK_BOOTTIME).expect("the kernel has a boot-time clock");
         let seconds = u64::try_from(read.tv_sec()).unwrap_or(0);
         let nanos = u64::try_from(read.tv_nsec()).unwrap_or(0);
         Self(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
@@ -64,7 +65,10 @@ impl Add<Duration> for BootTime {
     type Output = Self;
 
     fn add(self, rhs: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX)))
+        Self(
+            self.0
+                .saturating_add(u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX)),
+        )
     }
 }
 
@@ -72,7 +76,10 @@ impl Sub<Duration> for BootTime {
     type Output = Self;
 
     fn sub(self, rhs: Duration) -> Self {
-        Self(self.0.saturating_sub(u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX)))
+        Self(
+            self.0
+                .saturating_sub(u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX)),
+        )
     }
 }
 
@@ -86,7 +93,10 @@ mod tests {
         let b = BootTime::now();
         assert!(b >= a);
         assert_eq!(a.since(a + Duration::from_secs(1)), Duration::ZERO);
-        assert_eq!((a + Duration::from_secs(2)).since(a), Duration::from_secs(2));
+        assert_eq!(
+            (a + Duration::from_secs(2)).since(a),
+            Duration::from_secs(2)
+        );
         assert!(a.has_passed());
         assert!(!(a + Duration::from_secs(3600)).has_passed());
     }

@@ -39,11 +39,29 @@ impl Exit {
 pub const TABLE: &[(&str, &str)] = &[
     ("0", "done"),
     ("1", "status --exit-code: not held"),
-    ("2", "wrong usage, including a key, ttl or fence that can't be valid: nothing was touched"),
-    ("69", "the database can't be reached, did not answer in time, or refused (the message says which)"),
-    ("75", "someone else holds the lease; also when --wait ran out"),
-    ("76", "the lease is lost: the caller is not, or no longer, its holder"),
+    (
+        "2",
+        "wrong usage, including a key, ttl or fence that can't be valid: nothing was touched",
+    ),
+    (
+        "69",
+        "the database can't be reached, did not answer in time, or refused (the message says which)",
+    ),
+    (
+        "75",
+        "someone else holds the lease; also when --wait ran out",
+    ),
+    (
+        "76",
+        "the lease is lost: the caller is not, or no longer, its holder",
+    ),
     ("125", "lease itself failed"),
-    ("126, 127", "run: the command can't be executed, was not found (as a shell reports it)"),
-    ("other", "run: the job's own code; a job ended by a signal ends lease by that signal (128 + n in a shell)"),
+    (
+        "126, 127",
+        "run: the command can't be executed, was not found (as a shell reports it)",
+    ),
+    (
+        "other",
+        "run: the job's own code; a job ended by a signal ends lease by that signal (128 + n in a shell)",
+    ),
 ];

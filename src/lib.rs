@@ -1,1 +1,12 @@
-//! x
+//! lease
+pub mod cli;
+pub mod clock;
+pub mod connect;
+pub mod exit;
+pub mod fault;
+pub mod lease;
+pub mod timing;
+/// Runs.
+pub fn main() -> ! {
+    loop {}
+}

@@ -1,0 +1,388 @@
+//! The command line: plain data and its help text. Nothing is read or written here but the arguments.
+//!
+//! `completions/` and `man/` are generated from these types; `cargo test --test generated` proves that they are current.
+
+use std::ffi::OsString;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use crate::lease::{Fence, Holder, Invalid, Key};
+
+/// Keep a job from running on two machines at once.
+///
+/// A lease is a row in a PostgreSQL table, with a holder, an expiry and a fencing token. `lease run` claims it, runs the
+/// job, renews it by heartbeat, stops the job if the lease is lost, and releases it when the job has ended.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lease",
+    bin_name = "lease",
+    version,
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    arg_required_else_help = false,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub common: Common,
+    /// The verb.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql
+    ///
+    /// A password on the command line can be seen by everybody on the machine. Put it into ~/.pgpass, a service file or
+    /// LEASE_DATABASE_URL instead.
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "URL",
+        env = "LEASE_DATABASE_URL",
+        global = true,
+        hide_env_values = true
+    )]
+    pub database_url: Option<String>,
+
+    /// The table that holds the leases: schema.table, or a bare name for one in public
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "LEASE_TABLE",
+        default_value = "public.lease",
+        global = true,
+        hide_env_values = true
+    )]
+    pub table: String,
+
+    /// The most that one database operation may take, connecting included
+    #[arg(long, value_name = "DURATION", env = "LEASE_DB_TIMEOUT", default_value = "10s", global = true, hide_env_values = true, value_parser = duration)]
+    pub db_timeout: Duration,
+
+    /// Errors only: a skipped run says nothing
+    #[arg(short, long, env = "LEASE_QUIET", global = true, hide_env_values = true, action = ArgAction::SetTrue, value_parser = FalseyValueParser::new())]
+    pub quiet: bool,
+
+    /// Say what is done, step by step, on stderr
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a job while holding a lease
+    ///
+    /// Claims the lease, runs COMMAND with FENCE, LEASE_KEY and LEASE_HOLDER in its environment, renews by heartbeat,
+    /// and releases when the job has ended. If the lease is lost, the job is stopped.
+    #[command(override_usage = "lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...")]
+    Run(Run),
+    /// Take a lease, for scripts
+    ///
+    /// Prints the term for `eval "$(lease claim KEY)"`. Nothing renews it: call `lease renew` before it expires, and
+    /// `lease release` at the end.
+    Claim(ClaimArgs),
+    /// Extend a lease that is held
+    ///
+    /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them.
+    Renew(Renew),
+    /// Give a lease back, or take it from whoever has it
+    ///
+    /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them.
+    Release(ReleaseArgs),
+    /// Show who holds what, and until when
+    Status(Status),
+    /// Make the table, or print the SQL that makes it
+    ///
+    /// Harmless where the table exists. Needed only where the job's role may not create tables: everywhere else the first
+    /// claim makes it.
+    Init(Init),
+}
+
+/// How long to keep trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// At most this long.
+    For(Duration),
+    /// Until it succeeds or is interrupted.
+    Forever,
+}
+
+impl FromStr for Wait {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if text == "forever" {
+            return Ok(Self::Forever);
+        }
+        duration(text)
+            .map(Self::For)
+            .map_err(|e| Invalid::new(format!("{e}, or forever")))
+    }
+}
+
+/// What a claim takes, for `run` and `claim` alike.
+#[derive(Args, Debug)]
+pub struct Acquire {
+    /// How long the lease outlives its last heartbeat (100ms to 30days)
+    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, value_parser = duration)]
+    pub ttl: Duration,
+
+    /// Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]
+    #[arg(long, value_name = "DURATION")]
+    pub wait: Option<Wait>,
+
+    /// Exit code when someone else holds the lease
+    #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code())]
+    pub conflict_exit_code: u8,
+
+    /// The readable part of the holder; a random part is always added [default: host name]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+/// What becomes of the job when the lease is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnLoss {
+    /// It is stopped, and lease exits 76
+    Stop,
+    /// The loss is reported, and the job runs on unprotected
+    Continue,
+}
+
+/// Arguments of `lease run`.
+#[derive(Args, Debug)]
+pub struct Run {
+    /// How the lease is claimed.
+    #[command(flatten)]
+    pub acquire: Acquire,
+
+    /// Keep others out until this long after the claim, however short the job was
+    ///
+    /// Replicas whose clocks differ by seconds then do not run the same minute of cron twice.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    pub hold_at_least: Duration,
+
+    /// Time between renewals [default: ttl / 3]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub heartbeat: Option<Duration>,
+
+    /// Between TERM and KILL when the job is stopped [default: ttl / 6, at most 10s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub grace: Option<Duration>,
+
+    /// What becomes of the job when the lease is lost
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
+    pub on_loss: OnLoss,
+
+    /// What the lease is on: 1 to 1024 bytes of UTF-8
+    #[arg(value_name = "KEY")]
+    pub key: Key,
+
+    /// The job: a command and its arguments, started without a shell
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, num_args = 1.., value_hint = clap::ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// How a term is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TermFormat {
+    /// Lines for a POSIX shell's eval
+    Shell,
+    /// One JSON object
+    Json,
+}
+
+/// Arguments of `lease claim`.
+#[derive(Args, Debug)]
+pub struct ClaimArgs {
+    /// How the lease is claimed.
+    #[command(flatten)]
+    pub acquire: Acquire,
+
+    /// An exact identity, to claim again (extend) what that holder has
+    #[arg(long, value_name = "ID", conflicts_with = "name")]
+    pub holder: Option<Holder>,
+
+    /// How the answer is printed
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "shell")]
+    pub format: TermFormat,
+
+    /// What the lease is on: 1 to 1024 bytes of UTF-8
+    #[arg(value_name = "KEY")]
+    pub key: Key,
+}
+
+/// Arguments of `lease renew`.
+#[derive(Args, Debug)]
+pub struct Renew {
+    /// How long the lease is good from now on (100ms to 30days)
+    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, value_parser = duration)]
+    pub ttl: Duration,
+
+    /// Whose lease it is [default: LEASE_HOLDER]
+    #[arg(long, value_name = "ID")]
+    pub holder: Option<Holder>,
+
+    /// The fence of the term [default: FENCE]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub fence: Option<Fence>,
+
+    /// How the answer is printed
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "shell")]
+    pub format: TermFormat,
+
+    /// What the lease is on [default: LEASE_KEY]
+    #[arg(value_name = "KEY")]
+    pub key: Option<Key>,
+}
+
+/// Arguments of `lease release`.
+#[derive(Args, Debug)]
+pub struct ReleaseArgs {
+    /// Keep others out until this long after the claim
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    pub hold_at_least: Duration,
+
+    /// Whose lease it is [default: LEASE_HOLDER]
+    #[arg(long, value_name = "ID")]
+    pub holder: Option<Holder>,
+
+    /// The fence of the term [default: FENCE; with --force only what is given here]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub fence: Option<Fence>,
+
+    /// Take the lease from whoever has it; with --fence only if it is still that term
+    ///
+    /// The evicted run notices at its next heartbeat and stops its job. Until then both may run.
+    #[arg(long, requires = "key", conflicts_with = "holder")]
+    pub force: bool,
+
+    /// What the lease is on [default: LEASE_KEY]
+    #[arg(value_name = "KEY")]
+    pub key: Option<Key>,
+}
+
+/// How the leases are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StatusFormat {
+    /// Columns for people
+    Table,
+    /// A JSON array of objects
+    Json,
+}
+
+/// Arguments of `lease status`.
+#[derive(Args, Debug)]
+pub struct Status {
+    /// Show the free ones too
+    #[arg(long)]
+    pub all: bool,
+
+    /// Exit with 0 if every named key is held, with 1 if not
+    #[arg(long, requires = "keys")]
+    pub exit_code: bool,
+
+    /// Show again and again until interrupted [default interval: 2s]
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1)]
+    #[expect(
+        clippy::option_option,
+        reason = "given without a value is not the same as not given"
+    )]
+    pub watch: Option<Option<String>>,
+
+    /// How the leases are shown
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]
+    pub format: StatusFormat,
+
+    /// Which ones, in any state; * and ? are wildcards, \* and \? are not [default: all that are not free]
+    #[arg(value_name = "KEY")]
+    pub keys: Vec<String>,
+}
+
+/// Arguments of `lease init`.
+#[derive(Args, Debug)]
+pub struct Init {
+    /// Write the SQL to stdout instead; needs no database
+    #[arg(long)]
+    pub print: bool,
+
+    /// Add lease_check_fence and its table, in the schema of --table
+    #[arg(long)]
+    pub with_fencing: bool,
+}
+
+/// Reads a duration as humantime writes it.
+///
+/// # Errors
+/// Anything else, with examples of what would be right.
+pub fn duration(text: &str) -> Result<Duration, Invalid> {
+    humantime::parse_duration(text).map_err(|e| {
+        Invalid::new(format!(
+            "{e}: write a duration such as 500ms, 30s, 5m or '1h 30m'"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn run(args: &[&str]) -> Run {
+        match Cli::try_parse_from(args).expect("parses").command {
+            Command::Run(run) => run,
+            other @ (Command::Claim(_)
+            | Command::Renew(_)
+            | Command::Release(_)
+            | Command::Status(_)
+            | Command::Init(_)) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_run_may_stand_before_and_after_the_key() {
+        let a = run(&["lease", "run", "--ttl", "3s", "k", "--", "ls", "--help"]);
+        let b = run(&["lease", "run", "k", "--ttl", "3s", "ls", "--help"]);
+        assert_eq!(a.acquire.ttl, Duration::from_secs(3));
+        assert_eq!(b.acquire.ttl, Duration::from_secs(3));
+        assert_eq!(a.command, ["ls", "--help"]);
+        assert_eq!(b.command, ["ls", "--help"]);
+    }
+
+    #[test]
+    fn after_the_command_everything_is_the_commands_own() {
+        let r = run(&[
+            "lease", "run", "k", "cat", "-v", "--ttl", "1s", "-q", "--", "f",
+        ]);
+        assert_eq!(r.command, ["cat", "-v", "--ttl", "1s", "-q", "--", "f"]);
+        assert_eq!(r.acquire.ttl, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_mistyped_option_after_the_key_is_no_command() {
+        assert!(Cli::try_parse_from(["lease", "run", "k", "--tll", "3s", "ls"]).is_err());
+    }
+
+    #[test]
+    fn waiting_is_a_duration_or_forever() {
+        assert_eq!("forever".parse::<Wait>(), Ok(Wait::Forever));
+        assert_eq!(
+            "5m".parse::<Wait>(),
+            Ok(Wait::For(Duration::from_secs(300)))
+        );
+        assert!("soon".parse::<Wait>().is_err());
+    }
+}

@@ -1,0 +1,340 @@
+//! The words that every other room uses: what a lease is, who holds it, and how an attempt on it can end.
+//!
+//! A *term* ([`Lease`]) is one holder's possession of one key, from its grant to its end. It is named by key, holder
+//! and fence together; every statement acts on a term, never on a key alone, so that a late release can't end the
+//! term of a successor.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// The longest key, in bytes. Below the 2,704 bytes that fit into a B-tree entry of PostgreSQL.
+pub const KEY_MAX_BYTES: usize = 1024;
+
+/// The longest holder or name, in bytes.
+pub const HOLDER_MAX_BYTES: usize = 255;
+
+/// A word that can't be valid. The text says what would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid(String);
+
+impl Invalid {
+    /// A complaint, as a lowercase fragment.
+    #[must_use]
+    pub fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+fn text_within(what: &str, text: &str, max: usize) -> Result<(), Invalid> {
+    if text.is_empty() {
+        return Err(Invalid(format!("{what} is empty: give 1 to {max} bytes")));
+    }
+    if text.len() > max {
+        return Err(Invalid(format!(
+            "{what} has {} bytes: give 1 to {max}",
+            text.len()
+        )));
+    }
+    if text.contains('\0') {
+        return Err(Invalid(format!(
+            "{what} contains a NUL byte, which PostgreSQL can't store"
+        )));
+    }
+    Ok(())
+}
+
+/// What a lease is on: 1 to [`KEY_MAX_BYTES`] bytes of UTF-8 without NUL.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Key(String);
+
+impl Key {
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Key {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        text_within("the key", text, KEY_MAX_BYTES)?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Who holds a lease: 1 to [`HOLDER_MAX_BYTES`] bytes of UTF-8 without NUL, never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Holder(String);
+
+/// The random part of a holder, in hexadecimal digits: 48 bits.
+const RANDOM_DIGITS: usize = 12;
+
+impl Holder {
+    /// A new identity: `name`, which is for people, and 48 random bits, which keep two processes on one host, two
+    /// containers with one host name, or a restart, from being taken for one another.
+    ///
+    /// # Errors
+    /// When `name` leaves no room for the random part, is empty or holds a NUL.
+    pub fn fresh(name: &str) -> Result<Self, Invalid> {
+        text_within("the name", name, HOLDER_MAX_BYTES)?;
+        let room = HOLDER_MAX_BYTES - RANDOM_DIGITS - 1;
+        if name.len() > room {
+            return Err(Invalid(format!(
+                "the name has {} bytes: give at most {room}, so that the random part of the holder fits",
+                name.len()
+            )));
+        }
+        // From the operating system: two machines cloned from one image must not draw the same number.
+        let random = getrandom::u64()
+            .map_err(|e| Invalid(format!("no random number for the holder: {e}")))?
+            >> (64 - RANDOM_DIGITS * 4);
+        Ok(Self(format!(
+            "{name}-{random:0width$x}",
+            width = RANDOM_DIGITS
+        )))
+    }
+
+    /// The holder as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Holder {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        text_within("the holder", text, HOLDER_MAX_BYTES)?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// The fencing token: larger for every new term of a key than for all terms before.
+///
+/// Microseconds since 1970 by the server's clock, or one more than the last fence where that is larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Fence(i64);
+
+impl Fence {
+    /// A fence as it came from the table, whatever it is.
+    #[must_use]
+    pub const fn from_row(value: i64) -> Self {
+        Self(value)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl FromStr for Fence {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        match text.parse::<i64>() {
+            Ok(value) => Ok(Self(value)),
+            Err(_) => Err(Invalid(
+                "the fence is no whole number: give it as it was printed, such as 1796098343884123"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One term: this holder's possession of this key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// What it is on.
+    pub key: Key,
+    /// Whose it is.
+    pub holder: Holder,
+    /// Its fencing token.
+    pub fence: Fence,
+}
+
+/// A term together with the times that the server answered when it granted or renewed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The term.
+    pub lease: Lease,
+    /// When it began, by the server's clock, as RFC 3339 in UTC.
+    pub acquired_at: String,
+    /// When it ends unless it is renewed, by the server's clock, as RFC 3339 in UTC.
+    pub expires_at: String,
+    /// From the server's reading of its clock until the expiry.
+    pub expires_in: Duration,
+}
+
+/// A row of the table, as someone sees it who does not hold it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The key; any text, since anybody can write rows.
+    pub key: String,
+    /// By the server's clock.
+    pub state: LeaseState,
+    /// `None` when it is empty.
+    pub holder: Option<String>,
+    /// The fence of the current or last term.
+    pub fence: Fence,
+    /// As RFC 3339 in UTC, or `infinity`.
+    pub acquired_at: String,
+    /// As RFC 3339 in UTC, or `infinity`.
+    pub expires_at: String,
+    /// Milliseconds until the expiry, by the server's clock; negative once past.
+    pub expires_in_ms: i64,
+    /// Milliseconds since the term began, by the server's clock.
+    pub held_for_ms: i64,
+}
+
+impl Row {
+    /// Time until the expiry; zero once past.
+    #[must_use]
+    pub fn expires_in(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.expires_in_ms).unwrap_or(0))
+    }
+}
+
+/// The state of a row, by the server's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeaseState {
+    /// Somebody has it.
+    Held,
+    /// The holder vanished without releasing: the next claim takes it.
+    Expired,
+    /// Released, but not claimable yet (`--hold-at-least`).
+    Cooling,
+    /// Released, or never claimed.
+    Free,
+}
+
+impl LeaseState {
+    /// The word that the table and the JSON show.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Expired => "expired",
+            Self::Cooling => "cooling",
+            Self::Free => "free",
+        }
+    }
+}
+
+/// How an attempt to claim ended, when the database answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The lease is the caller's.
+    Granted(Grant),
+    /// Somebody else holds it, or it is cooling.
+    Held(Row),
+}
+
+/// How an attempt to renew ended, when the database answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It is good until the new expiry.
+    Renewed(Grant),
+    /// The caller is no longer the holder, for good.
+    Lost(Loss),
+}
+
+/// How an attempt to release ended, when the database answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// It is free, or cooling.
+    Released,
+    /// It had been released before; nothing changed.
+    AlreadyReleased,
+    /// The caller is not the holder; nothing changed.
+    Lost(Loss),
+}
+
+/// How a forced release ended, when the database answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// The holder of this row lost it.
+    Evicted(Row),
+    /// There was nobody to evict.
+    Free,
+    /// The named term is over already; nothing changed.
+    OtherTerm(Row),
+}
+
+/// Why a term is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Another term began: the row as it is now.
+    Taken(Row),
+    /// The expiry passed before a renewal arrived; nobody has taken it yet.
+    Expired,
+    /// It was released: by force, or by somebody who knew the term.
+    Released,
+    /// The row, or the whole table, is gone.
+    Gone,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_1_to_1024_bytes_and_no_nul() {
+        assert!("k".parse::<Key>().is_ok());
+        assert!("é".repeat(512).parse::<Key>().is_ok());
+        assert!("é".repeat(513).parse::<Key>().is_err());
+        assert!("".parse::<Key>().is_err());
+        assert!("a\0b".parse::<Key>().is_err());
+    }
+
+    #[test]
+    fn fresh_holders_differ_and_never_outgrow_their_limit() {
+        let a = Holder::fresh("web-3").expect("a plain name");
+        let b = Holder::fresh("web-3").expect("a plain name");
+        assert_ne!(a, b);
+        assert!(a.as_str().starts_with("web-3-"));
+        let longest = "n".repeat(HOLDER_MAX_BYTES - RANDOM_DIGITS - 1);
+        assert_eq!(
+            Holder::fresh(&longest).expect("fits").as_str().len(),
+            HOLDER_MAX_BYTES
+        );
+        assert!(Holder::fresh(&format!("{longest}n")).is_err());
+        assert!(Holder::fresh("").is_err());
+    }
+
+    #[test]
+    fn a_fence_is_a_whole_number() {
+        assert_eq!(
+            "1796098343884123".parse::<Fence>().map(Fence::get),
+            Ok(1_796_098_343_884_123)
+        );
+        for bad in ["", "seven", "1.5", "9223372036854775808", "0x10"] {
+            assert!(bad.parse::<Fence>().is_err(), "{bad}");
+        }
+    }
+}

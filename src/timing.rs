@@ -1,0 +1,332 @@
+//! Every duration, and every inequality between durations, in one constructor.
+//!
+//! The picture of one renewal, sent at `s` and granted:
+//!
+//! ```text
+//! s ------- heartbeat -------> retries ... | stop begins (TERM) | grace | KILL | margin | s + ttl: the server may grant it to another
+//! ```
+//!
+//! The rule is River's `trusted_until = sent + ttl - margin`: counted from the moment of sending, so that the time an
+//! answer takes only shortens the trust.
+
+use std::time::Duration;
+
+use crate::clock::BootTime;
+use crate::lease::Invalid;
+
+/// The ttl when none is given.
+pub const DEFAULT_TTL: Duration = Duration::from_secs(60);
+/// The shortest ttl.
+pub const MIN_TTL: Duration = Duration::from_millis(100);
+/// The longest ttl: 30 days.
+pub const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The longest default grace.
+const MAX_DEFAULT_GRACE: Duration = Duration::from_secs(10);
+/// The limit of one database operation when none is given.
+pub const DEFAULT_DB_TIMEOUT: Duration = Duration::from_secs(10);
+/// The shortest limit of one database operation.
+const MIN_DB_TIMEOUT: Duration = Duration::from_millis(10);
+/// The longest limit of one database operation: a day. Whoever wants to wait longer wants `--wait`.
+const MAX_DB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// The shortest heartbeat that leaves a database time to answer.
+const MIN_HEARTBEAT: Duration = Duration::from_millis(10);
+
+/// How long a lease outlives its last heartbeat: [`MIN_TTL`] to [`MAX_TTL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ttl(Duration);
+
+impl Ttl {
+    /// Checks the bounds.
+    ///
+    /// # Errors
+    /// Outside [`MIN_TTL`] to [`MAX_TTL`].
+    pub fn new(ttl: Duration) -> Result<Self, Invalid> {
+        if ttl < MIN_TTL || ttl > MAX_TTL {
+            return Err(Invalid::new(format!(
+                "--ttl {} is out of range: give 100ms to 30days",
+                human(ttl)
+            )));
+        }
+        Ok(Self(ttl))
+    }
+
+    /// The duration.
+    #[must_use]
+    pub const fn get(self) -> Duration {
+        self.0
+    }
+}
+
+/// Checks the limit of one database operation.
+///
+/// # Errors
+/// Outside 10 ms to a day.
+pub fn db_timeout(limit: Duration) -> Result<Duration, Invalid> {
+    if limit < MIN_DB_TIMEOUT || limit > MAX_DB_TIMEOUT {
+        return Err(Invalid::new(format!(
+            "--db-timeout {} is out of range: give 10ms to 1day",
+            human(limit)
+        )));
+    }
+    Ok(limit)
+}
+
+/// Checks how long others are kept out after a claim.
+///
+/// # Errors
+/// More than [`MAX_TTL`]: a typing mistake there would keep a job from running for years.
+pub fn hold_at_least(hold: Duration) -> Result<Duration, Invalid> {
+    if hold > MAX_TTL {
+        return Err(Invalid::new(format!(
+            "--hold-at-least {} is out of range: give at most 30days",
+            human(hold)
+        )));
+    }
+    Ok(hold)
+}
+
+/// The durations of one `run`, which fit one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    ttl: Ttl,
+    heartbeat: Duration,
+    grace: Duration,
+    db_timeout: Duration,
+}
+
+impl Timing {
+    /// Fills in the defaults and checks every inequality.
+    ///
+    /// # Errors
+    /// When two tries of a heartbeat do not fit before the stop begins (`2 x heartbeat + grace <= ttl - margin`), or a
+    /// duration is too small to be kept. The text names the options.
+    pub fn new(
+        ttl: Ttl,
+        heartbeat: Option<Duration>,
+        grace: Option<Duration>,
+        db_timeout: Duration,
+    ) -> Result<Self, Invalid> {
+        let whole = ttl.get();
+        let grace = grace.unwrap_or((whole / 6).min(MAX_DEFAULT_GRACE));
+        let room = whole.saturating_sub(margin(ttl));
+        if grace >= room {
+            return Err(Invalid::new(format!(
+                "--grace {} does not fit --ttl {}: the job has to be dead before the lease ends, and a heartbeat has to come first; give a grace of at most a third of the ttl",
+                human(grace),
+                human(whole)
+            )));
+        }
+        let heartbeat = heartbeat.unwrap_or(whole / 3);
+        if heartbeat < MIN_HEARTBEAT {
+            return Err(Invalid::new(format!(
+                "--heartbeat {} is too short: give at least 10ms",
+                human(heartbeat)
+            )));
+        }
+        let tries = heartbeat.saturating_mul(2);
+        if tries.saturating_add(grace) > room {
+            return Err(Invalid::new(format!(
+                "--heartbeat {} and --grace {} do not fit --ttl {}: two heartbeats and the grace must fit into the ttl with a little to spare; give a heartbeat of at most {}",
+                human(heartbeat),
+                human(grace),
+                human(whole),
+                human(round_down(room.saturating_sub(grace) / 2)),
+            )));
+        }
+        Ok(Self {
+            ttl,
+            heartbeat,
+            grace,
+            db_timeout,
+        })
+    }
+
+    /// How long the lease outlives its last heartbeat.
+    #[must_use]
+    pub const fn ttl(&self) -> Ttl {
+        self.ttl
+    }
+
+    /// Between TERM and KILL.
+    #[must_use]
+    pub const fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// The most that one database operation may take.
+    #[must_use]
+    pub const fn db_timeout(&self) -> Duration {
+        self.db_timeout
+    }
+
+    /// When the job has to be dead, for a claim or renewal that was sent at `sent` and granted.
+    #[must_use]
+    pub fn deadline(&self, sent: BootTime) -> BootTime {
+        deadline(self.ttl, sent)
+    }
+
+    /// When the job has to be asked to stop, to be dead at `deadline`.
+    #[must_use]
+    pub fn stop_at(&self, deadline: BootTime) -> BootTime {
+        deadline - self.grace
+    }
+
+    /// When the next renewal is due, for one that was sent at `sent`: a heartbeat later, up to a tenth sooner, so that a
+    /// thousand jobs started by one minute of cron do not knock at once.
+    #[must_use]
+    pub fn next_beat(&self, sent: BootTime) -> BootTime {
+        sent + self.heartbeat.mul_f64(1.0 - 0.1 * fastrand::f64())
+    }
+
+    /// How long one try of a renewal may take: never so long that no second try fits.
+    #[must_use]
+    pub fn try_limit(&self) -> Duration {
+        self.db_timeout.min(self.heartbeat)
+    }
+
+    /// How long to wait after the `failures`-th failed try in a row (1, 2, ...), with jitter.
+    #[must_use]
+    pub fn retry_pause(&self, failures: u32) -> Duration {
+        let first = self.heartbeat / 16;
+        let pause = first.saturating_mul(1 << failures.saturating_sub(1).min(4));
+        pause
+            .min(Duration::from_secs(2))
+            .mul_f64(0.75 + 0.5 * fastrand::f64())
+    }
+}
+
+/// When a lease of `ttl`, asked for at `sent` and granted, can't be trusted any longer.
+#[must_use]
+pub fn deadline(ttl: Ttl, sent: BootTime) -> BootTime {
+    sent + (ttl.get() - margin(ttl))
+}
+
+/// What is kept back of the ttl: a hundredth, for two clocks that do not run equally fast (NTP slews by at most 500 ppm)
+/// and at least 10 ms for a busy machine that runs the killer late.
+fn margin(ttl: Ttl) -> Duration {
+    (ttl.get() / 100).max(Duration::from_millis(10))
+}
+
+/// How often a waiter looks, at first and at most. Doubled from the one to the other, jittered by a quarter.
+const FIRST_POLL: Duration = Duration::from_millis(100);
+const LAST_POLL: Duration = Duration::from_secs(2);
+/// The shortest pause between two looks, when a lease is just about to expire.
+const SHORTEST_POLL: Duration = Duration::from_millis(2);
+
+/// How long a waiter sleeps after its `looks`-th look (1, 2, ...), when the lease it waits for expires in `expires_in`
+/// (`None` when that is not known).
+///
+/// Exactly at the expiry, so that a dead holder blocks nobody for longer than its ttl; sooner, by polling, because a
+/// holder may release before.
+#[must_use]
+pub fn poll_pause(looks: u32, expires_in: Option<Duration>) -> Duration {
+    let base = FIRST_POLL
+        .saturating_mul(1 << looks.saturating_sub(1).min(5))
+        .min(LAST_POLL);
+    let jittered = base.mul_f64(0.75 + 0.5 * fastrand::f64());
+    expires_in.map_or(jittered, |left| jittered.min(left.max(SHORTEST_POLL)))
+}
+
+/// A duration as it would be typed, never finer than a millisecond (finer only when there is nothing else).
+#[must_use]
+pub fn human(duration: Duration) -> String {
+    let shown = if duration >= Duration::from_millis(1) {
+        Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    } else {
+        duration
+    };
+    humantime::format_duration(shown).to_string()
+}
+
+fn round_down(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ttl(ms: u64) -> Ttl {
+        Ttl::new(Duration::from_millis(ms)).expect("in range")
+    }
+
+    #[test]
+    fn the_defaults_fit_every_ttl() {
+        for ms in [
+            100,
+            101,
+            150,
+            300,
+            1_000,
+            3_000,
+            60_000,
+            3_600_000,
+            2_592_000_000,
+        ] {
+            let t = Timing::new(ttl(ms), None, None, DEFAULT_DB_TIMEOUT);
+            assert!(t.is_ok(), "ttl {ms} ms: {t:?}");
+        }
+    }
+
+    #[test]
+    fn the_job_is_dead_before_the_server_may_grant_the_lease_again() {
+        for ms in [100, 300, 60_000, 2_592_000_000] {
+            let t = Timing::new(ttl(ms), None, None, DEFAULT_DB_TIMEOUT).expect("fits");
+            let sent = BootTime::from_nanos(1_000_000_000);
+            let end = sent + Duration::from_millis(ms);
+            assert!(t.deadline(sent) < end);
+            assert!(t.stop_at(t.deadline(sent)) < t.deadline(sent));
+            assert!(t.next_beat(sent) + t.try_limit() <= t.stop_at(t.deadline(sent)));
+        }
+    }
+
+    #[test]
+    fn a_ttl_is_100_ms_to_30_days() {
+        assert!(Ttl::new(Duration::ZERO).is_err());
+        assert!(Ttl::new(Duration::from_millis(99)).is_err());
+        assert!(Ttl::new(Duration::from_secs(1000 * 365 * 24 * 3600)).is_err());
+        assert!(Ttl::new(MAX_TTL).is_ok());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_in_terms_of_the_options() {
+        let long_grace = Timing::new(
+            ttl(6_000),
+            None,
+            Some(Duration::from_secs(6)),
+            DEFAULT_DB_TIMEOUT,
+        )
+        .expect_err("grace as long as the ttl");
+        assert!(
+            long_grace
+                .to_string()
+                .contains("--grace 6s does not fit --ttl 6s"),
+            "{long_grace}"
+        );
+        let slow_beat = Timing::new(
+            ttl(6_000),
+            Some(Duration::from_secs(3)),
+            None,
+            DEFAULT_DB_TIMEOUT,
+        )
+        .expect_err("one heartbeat only");
+        assert!(
+            slow_beat.to_string().contains("--heartbeat 3s"),
+            "{slow_beat}"
+        );
+        let none = Timing::new(ttl(6_000), Some(Duration::ZERO), None, DEFAULT_DB_TIMEOUT);
+        assert!(none.is_err());
+    }
+
+    #[test]
+    fn a_waiter_looks_exactly_at_the_expiry_and_otherwise_less_and_less_often() {
+        assert_eq!(
+            poll_pause(9, Some(Duration::from_millis(7))),
+            Duration::from_millis(7)
+        );
+        assert_eq!(poll_pause(9, Some(Duration::ZERO)), SHORTEST_POLL);
+        assert!(poll_pause(1, None) <= Duration::from_millis(125));
+        assert!(poll_pause(30, Some(Duration::from_secs(3600))) <= Duration::from_millis(2500));
+        assert!(poll_pause(30, None) >= Duration::from_millis(1500));
+    }
+}
