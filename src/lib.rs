@@ -5,6 +5,8 @@ pub mod connect;
 pub mod exit;
 pub mod fault;
 pub mod lease;
+pub mod sql;
+pub mod store;
 pub mod timing;
 /// Runs.
 pub fn main() -> ! {
