@@ -36,6 +36,49 @@ impl Pattern {
         }
         Self { like, plain }
     }
+
+    /// Whether `key` is meant; the same answer that LIKE gives.
+    #[must_use]
+    pub fn matches(&self, key: &str) -> bool {
+        if let Some(plain) = &self.plain {
+            return plain == key;
+        }
+        like(
+            &self.like.chars().collect::<Vec<_>>(),
+            &key.chars().collect::<Vec<_>>(),
+        )
+    }
+}
+
+/// LIKE, with its escapes; going back only to the last `%`, so that it ends in quadratic time at the worst.
+fn like(pattern: &[char], text: &[char]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() {
+        let (literal, width) = match pattern.get(p) {
+            Some('\\') => (pattern.get(p + 1), 2),
+            other => (other, 1),
+        };
+        match literal {
+            Some('%') if width == 1 => {
+                retry = Some((p + 1, t));
+                p += 1;
+            }
+            Some(&c) if (c == '_' && width == 1) || c == text[t] => {
+                p += width;
+                t += 1;
+            }
+            Some(_) | None => match retry {
+                Some((after, from)) => {
+                    p = after;
+                    t = from + 1;
+                    retry = Some((after, from + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '%')
 }
 
 #[cfg(test)]
@@ -55,5 +98,15 @@ mod tests {
             ("50\\%\\_x\\\\".to_owned(), Some("50%_x\\".to_owned()))
         );
         assert_eq!(parsed(r"a\*b"), ("a*b".to_owned(), Some("a*b".to_owned())));
+    }
+
+    #[test]
+    fn a_pattern_matches_what_like_matches() {
+        let matches = |typed: &str, key: &str| Pattern::parse(typed).matches(key);
+        assert!(matches("nightly-*", "nightly-eu") && !matches("nightly-*", "hourly-eu"));
+        assert!(matches("*-eu", "a-eu-eu") && matches("*", "") && matches("a**b", "ab"));
+        assert!(matches("a?c", "a_c") && matches("a?c", "aéc") && !matches("a?c", "ac"));
+        assert!(matches(r"\*", "*") && !matches(r"\*", "x") && matches(r"*\?", "why?"));
+        assert!(matches("50%", "50%") && !matches("50%*", "500"));
     }
 }

@@ -37,7 +37,7 @@ impl Failure {
 
     /// The same failure, with the outcome unknown.
     #[must_use]
-    pub(super) fn unknown(mut self) -> Self {
+    pub(crate) fn unknown(mut self) -> Self {
         self.applied = Applied::Unknown;
         self
     }

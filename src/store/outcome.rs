@@ -139,7 +139,7 @@ pub(super) fn release(
     }
     Ok(match loss(client, sql, lease)? {
         Loss::Released => Release::AlreadyReleased,
-        other => Release::Lost(other),
+        lost @ (Loss::Taken(_) | Loss::Expired | Loss::Gone) => Release::Lost(lost),
     })
 }
 
