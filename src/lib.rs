@@ -16,6 +16,7 @@
 //! |---|---|
 //! | [`lease`] | the words: key, holder, fence, term, and how an attempt can end |
 //! | [`clock`] | the one reading of a local clock |
+//! | [`interrupt`] | ending a wait from another thread |
 //! | [`fault`] | SQLSTATEs told apart |
 //! | [`sql`] | every statement |
 //! | [`timing`] | every duration, and every inequality between durations |
@@ -23,6 +24,7 @@
 //! | [`cli`] | the command line |
 //! | [`connect`] | where the database is; opening a connection |
 //! | [`store`] | runs the statements, bounded in time |
+//! | [`heartbeat`] | the thread that renews and reports |
 //! | [`acquire`] | claiming, with waiting |
 //! | [`output`] | text, shell and JSON; escaping |
 //! | [`commands`] | one file a verb |
@@ -34,6 +36,8 @@ pub mod commands;
 pub mod connect;
 pub mod exit;
 pub mod fault;
+pub mod heartbeat;
+pub mod interrupt;
 pub mod lease;
 pub mod output;
 pub mod sql;

@@ -5,9 +5,10 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::{Ending, fresh_holder, store, voice};
-use crate::acquire::{Acquired, Interrupt, Waiting, acquire};
+use crate::acquire::{Acquired, Waiting, acquire};
 use crate::cli::{ClaimArgs, Common, TermFormat};
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::store::{Applied, Sent};
 use crate::timing::{Ttl, human};

@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use super::{Ending, store, voice};
-use crate::acquire::Interrupt;
 use crate::cli::{self, Common, Status, StatusFormat};
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::lease::{Invalid, Key, LeaseState};
 use crate::output::{self, Shown, Voice};
 use crate::sql::Pattern;
