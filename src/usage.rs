@@ -20,6 +20,9 @@ pub(crate) fn refuse(error: &clap::Error) -> Ending {
     Ending::Exit(Exit::Usage)
 }
 
+/// How many characters of a wrong value are repeated.
+const SHOWN_OF_A_VALUE: usize = 40;
+
 fn line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::MissingSubcommand {
         return "no command given: run, claim, renew, release, status or init (see `lease --help`)"
@@ -38,6 +41,13 @@ fn line(error: &clap::Error) -> String {
         .next()
         .unwrap_or(told);
     let told = told.trim_start_matches("error: ");
+    let told = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) if value.chars().count() > SHOWN_OF_A_VALUE => {
+            let start: String = value.chars().take(SHOWN_OF_A_VALUE).collect();
+            told.replace(value.as_str(), &format!("{start}..."))
+        }
+        Some(_) | None => told.to_owned(),
+    };
     let words: Vec<&str> = told.split_whitespace().collect();
     let told = words.join(" ").replace(" tip: ", "; ");
     format!("{} (see `lease --help`)", without_passwords(&told))

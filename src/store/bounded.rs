@@ -137,7 +137,7 @@ where
             return Err(Failure::new(Fault::Timeout, "interrupted"));
         }
         if by.has_passed() {
-            let limit = timing::human(by.since(started));
+            let limit = timing::human(by.since(started) + Duration::from_micros(500));
             let failure = Failure::new(
                 Fault::Timeout,
                 format!("the database did not answer within {limit}"),
