@@ -40,9 +40,13 @@ pub mod heartbeat;
 pub mod interrupt;
 pub mod lease;
 pub mod output;
+pub mod process;
+pub mod signals;
 pub mod sql;
 pub mod store;
+pub mod supervise;
 pub mod timing;
+pub mod watchdog;
 
 mod usage;
 

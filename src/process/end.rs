@@ -1,0 +1,45 @@
+//! Ending as the job ended.
+
+use super::inherited::{set_disposition, unblock_all};
+use crate::supervise::Ended;
+
+/// Ends this process as the job ended: with its code, or by its signal, so that a shell sees what it would have seen
+/// without `lease`: 128 + n in `$?`, and the end of a loop on Ctrl-C.
+///
+/// With `whole_group` every process of this one's group gets the signal, as the terminal would have sent it: the job had
+/// the terminal for itself, so a script around `lease` knows nothing of the Ctrl-C yet.
+///
+/// No core file is left: it would be `lease`'s, in place of the job's. Where a signal has no effect, because this is
+/// process 1 of a container, the exit code is 128 + n.
+pub fn die_as(ended: Ended, whole_group: bool) -> ! {
+    let signal = match ended {
+        Ended::Code(code) => exit(i32::from(code)),
+        Ended::Signal(signal) => signal,
+    };
+    let no_core = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: setrlimit(2) reads the structure, prctl(2) with these arguments reads nothing. The second one also keeps a
+    // core_pattern that pipes into a program from being fed: it does not heed the limit.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
+    let _: std::io::Result<libc::sigaction> = set_disposition(signal, libc::SIG_DFL);
+    let _: std::io::Result<()> = unblock_all();
+    // SAFETY: neither call reads memory. The signal may have been pending until now; it has the same end.
+    unsafe {
+        if whole_group {
+            libc::kill(0, signal);
+        }
+        libc::raise(signal);
+    }
+    exit(128 + signal)
+}
+
+fn exit(code: i32) -> ! {
+    // SAFETY: _exit(2) is always allowed. Not exit(3): a thread that was abandoned in a hanging call may hold a lock that
+    // an exit handler wants, and everything that has to be written was written.
+    unsafe { libc::_exit(code) }
+}

@@ -1,0 +1,137 @@
+//! What this process was started with: which signals it ignores, which it blocks.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::supervise::Signo;
+
+/// One bit for each signal, bit 0 for signal 1, that was ignored when the program started.
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+
+/// The largest signal number of Linux (on every architecture that Rust's std knows but MIPS, which has 128).
+const LAST: Signo = 64;
+
+/// Run by the loader before `main`: std's runtime ignores SIGPIPE on its way to `main`, and afterwards nobody can tell
+/// whether the parent had ignored it (`nohup`, a Python parent, a shell's `trap '' PIPE`).
+#[used]
+#[unsafe(link_section = ".init_array")]
+static RECORD: extern "C" fn() = {
+    extern "C" fn record() {
+        let mut bits = 0;
+        for signal in 1..=LAST {
+            if is_ignored(signal) {
+                bits |= bit(signal);
+            }
+        }
+        IGNORED.store(bits, Ordering::Relaxed);
+    }
+    record
+};
+
+const fn bit(signal: Signo) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Async-signal-safe, and needs nothing that a program has before its `main`.
+fn is_ignored(signal: Signo) -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: with a null second argument sigaction(2) only writes to `now`, which is large enough, and `now` is read
+    // only if it says that it did.
+    unsafe {
+        libc::sigaction(signal, ptr::null(), now.as_mut_ptr()) == 0
+            && now.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Whether `signal` was ignored when this program started. Such a signal stays ignored, for the job as well: that is how
+/// nohup(1) and a shell's asynchronous lists protect a command (POSIX, 2.11 Signals and Error Handling).
+#[must_use]
+pub fn ignored_at_start(signal: Signo) -> bool {
+    (1..=LAST).contains(&signal) && IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
+}
+
+/// Unblocks every signal in the calling thread, and so in the threads that it starts later. A parent may have left some
+/// blocked, and a `lease` that never sees a TERM or the end of its child would serve nobody.
+///
+/// # Errors
+/// Those of sigprocmask(2); none is known.
+pub fn unblock_all() -> io::Result<()> {
+    set_mask(&empty_set())
+}
+
+/// The set of no signals.
+pub(super) fn empty_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset(3) initializes the set that it is given.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// The set of all signals.
+pub(crate) fn full_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigfillset(3) initializes the set that it is given.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// Blocks every signal in the calling thread, and answers what was blocked before.
+pub(crate) fn block_all() -> io::Result<libc::sigset_t> {
+    let all = full_set();
+    let mut before = empty_set();
+    // SAFETY: both sets are initialized.
+    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) } {
+        0 => Ok(before),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// Makes `set` the signals that are blocked in the calling thread. Async-signal-safe.
+pub(crate) fn set_mask(set: &libc::sigset_t) -> io::Result<()> {
+    // SAFETY: `set` is an initialized set, and the old one is not asked for.
+    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, ptr::null_mut()) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// Sets the disposition of `signal` to `to` (`SIG_DFL` or `SIG_IGN`), and answers what it was. Async-signal-safe.
+pub(super) fn set_disposition(
+    signal: Signo,
+    to: libc::sighandler_t,
+) -> io::Result<libc::sigaction> {
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: an all-zero sigaction is a valid one: no handler, no flags, an empty mask.
+    let mut new: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    new.sa_sigaction = to;
+    // SAFETY: both structures are valid for the call; no handler function is installed.
+    if unsafe { libc::sigaction(signal, &raw const new, old.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it is initialized.
+    Ok(unsafe { old.assume_init() })
+}
+
+/// Gives every signal the disposition that it had when this program started, except that what was caught or at its
+/// default is at its default. For a child between fork and exec: async-signal-safe.
+///
+/// What is pending is thrown away first. It was sent to the whole of this process's old group, and the parent, which got
+/// a copy, passes it on; two would arrive.
+pub(super) fn restore_dispositions() {
+    for signal in 1..=LAST {
+        if matches!(signal, libc::SIGKILL | libc::SIGSTOP) {
+            continue;
+        }
+        // The C library keeps 32 and 33 to itself and refuses them; they can't have been changed.
+        let _: io::Result<_> = set_disposition(signal, libc::SIG_IGN);
+        if !ignored_at_start(signal) {
+            let _: io::Result<_> = set_disposition(signal, libc::SIG_DFL);
+        }
+    }
+}

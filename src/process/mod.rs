@@ -1,0 +1,24 @@
+//! Everything about processes but the decisions: start the job in a group of its own, signal it, lend it the terminal,
+//! wait for it, end as it ended.
+//!
+//! The job is to run as if `lease` were not there: same arguments, environment, descriptors, signal dispositions and
+//! terminal, and the same end.
+#![allow(unsafe_code)] // The system's interface; each use says why it is sound.
+
+mod end;
+mod group;
+mod inherited;
+mod procfs;
+mod program;
+mod spawn;
+mod terminal;
+mod wait;
+
+pub use end::die_as;
+pub use group::{Group, GroupId};
+pub(crate) use inherited::{block_all, full_set, set_mask};
+pub use inherited::{ignored_at_start, unblock_all};
+pub use program::NoProgram;
+pub use spawn::{Announce, Job, Launch, SpawnError, spawn};
+pub use terminal::{StopOutcome, Terminal, stop_own_group};
+pub use wait::{Change, Children, reap};

@@ -1,0 +1,173 @@
+//! Lending the terminal to the job, as a shell does.
+//!
+//! A process group that is not the terminal's foreground group can't read from it, and does not get its Ctrl-C. The
+//! job's group is a new one, so `lease` gives it the terminal if it was in the foreground itself, and takes it back when
+//! the job stops or ends. tcsetpgrp(3), termios(4); "Implementing a Job Control Shell" in the GNU C Library manual.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use libc::pid_t;
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, pthread_sigmask};
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+
+use super::inherited::{ignored_at_start, set_disposition};
+use super::procfs::own_group_is_orphaned;
+use crate::supervise::Signo;
+
+/// The controlling terminal of a process that was in its foreground, to be lent to a job.
+#[derive(Debug)]
+pub struct Terminal {
+    tty: File,
+    /// The modes before the job had it.
+    modes: Option<Termios>,
+    /// The group that was given the terminal last.
+    job: Option<pid_t>,
+}
+
+impl Terminal {
+    /// The terminal that this process could give to a job: its controlling terminal, if its own group is in the
+    /// foreground there.
+    ///
+    /// Not for an asynchronous list of a shell without job control (`lease run k -- job &` in a script): such a command
+    /// shares the script's group, and its terminal with it. INT is ignored there (POSIX, 2.11), which tells it apart; with
+    /// the terminal gone to the job a Ctrl-C would no longer reach the script.
+    #[must_use]
+    pub fn in_foreground() -> Option<Self> {
+        if ignored_at_start(libc::SIGINT) {
+            return None;
+        }
+        let tty = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOCTTY)
+            .open("/dev/tty")
+            .ok()?;
+        if tcgetpgrp(&tty).ok()? != getpgrp() {
+            return None;
+        }
+        let modes = tcgetattr(&tty).ok();
+        Some(Self {
+            tty,
+            modes,
+            job: None,
+        })
+    }
+
+    /// What the job's child needs to take the terminal for its group.
+    pub(super) fn lender(&self) -> Lender {
+        Lender(self.tty.as_raw_fd())
+    }
+
+    /// The child of this id, the leader of its group, was told to take the terminal.
+    pub(super) fn was_lent_to(&mut self, job: pid_t) {
+        self.job = Some(job);
+    }
+
+    /// Gives the terminal to the job again after a stop, if this process's group is in the foreground now: a shell's `fg`
+    /// has put it there, its `bg` has not.
+    pub fn give_back(&self) {
+        if let Some(job) = self.job
+            && tcgetpgrp(&self.tty) == Ok(getpgrp())
+        {
+            let _: io::Result<()> = self.set_foreground(Pid::from_raw(job));
+        }
+    }
+
+    /// Takes the terminal from the job, if the job's group has it, or a group that no longer has a member. From anybody
+    /// else it is not taken: a shell may have given it to somebody meanwhile.
+    ///
+    /// With `restore_modes` the terminal also gets the modes back that it had before the job: for a job that a signal
+    /// ended, as bash(1) does, since a killed editor leaves the terminal without echo. What a job that ended by itself
+    /// has set (`stty`) stays.
+    pub fn take_back(&self, restore_modes: bool) {
+        let own = getpgrp();
+        let Ok(holder) = tcgetpgrp(&self.tty) else {
+            return;
+        };
+        if holder != own {
+            let of_job = self.job == Some(holder.as_raw());
+            if !of_job && !is_empty(holder) {
+                return;
+            }
+            let _: io::Result<()> = self.set_foreground(own);
+        }
+        if restore_modes
+            && tcgetpgrp(&self.tty) == Ok(own)
+            && let Some(modes) = &self.modes
+        {
+            // At once: waiting for the output to drain could take for ever on a terminal held by Ctrl-S.
+            let _: nix::Result<()> = tcsetattr(&self.tty, SetArg::TCSANOW, modes);
+        }
+    }
+
+    fn set_foreground(&self, group: Pid) -> io::Result<()> {
+        // From the background the call sends TTOU to the caller's group, unless that is blocked (tcsetpgrp(3)).
+        without_ttou(|| tcsetpgrp(self.tty.as_fd(), group))?;
+        Ok(())
+    }
+}
+
+fn is_empty(group: Pid) -> bool {
+    group.as_raw() <= 0 || kill(Pid::from_raw(-group.as_raw()), None) == Err(Errno::ESRCH)
+}
+
+fn without_ttou<T>(call: impl FnOnce() -> nix::Result<T>) -> nix::Result<T> {
+    let mut ttou = SigSet::empty();
+    ttou.add(Signal::SIGTTOU);
+    let mut before = SigSet::empty();
+    pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&ttou), Some(&mut before))?;
+    let answer = call();
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+    answer
+}
+
+/// A terminal as the job's child sees it, between fork and exec. All signals are blocked there, TTOU too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lender(RawFd);
+
+impl Lender {
+    /// Gives the terminal to the calling process's group. Async-signal-safe.
+    pub(super) fn give_to_caller(self) -> io::Result<()> {
+        // SAFETY: neither call reads memory; the descriptor is the parent's, open until the exec.
+        if unsafe { libc::tcsetpgrp(self.0, libc::getpid()) } == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+}
+
+/// What came of [`stop_own_group`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopOutcome {
+    /// This process was stopped, and somebody has continued it.
+    Continued,
+    /// It went on at once: its group is orphaned, so the kernel does not stop it, or the signal is ignored.
+    StayedAwake,
+}
+
+/// Stops this process's own group by TSTP, TTIN or TTOU, as the terminal would have done if the group were still in its
+/// foreground: a script around `lease`, or its neighbours in a pipeline, have to stop too. Returns when it is continued.
+///
+/// Must be called by the main thread: the kernel hands a process's signal to that one first, so it is stopped before the
+/// call returns. Whether it will be stopped is decided beforehand, because afterwards there is no telling: another thread
+/// may still be handling the CONT.
+#[must_use]
+pub fn stop_own_group(signal: Signo) -> StopOutcome {
+    if ignored_at_start(signal) || own_group_is_orphaned() {
+        return StopOutcome::StayedAwake;
+    }
+    let Ok(old) = set_disposition(signal, libc::SIG_DFL) else {
+        return StopOutcome::StayedAwake;
+    };
+    // SAFETY: kill(2) reads no memory.
+    unsafe { libc::kill(0, signal) };
+    // SAFETY: `old` is the disposition that was in force a moment ago.
+    unsafe { libc::sigaction(signal, &raw const old, std::ptr::null_mut()) };
+    StopOutcome::Continued
+}

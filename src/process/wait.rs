@@ -1,0 +1,108 @@
+//! Waiting for children without blocking.
+
+use std::mem::MaybeUninit;
+
+use libc::{c_int, pid_t};
+
+use crate::supervise::{Ended, Signo};
+
+/// The children that somebody is waiting for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Children {
+    /// The job's first process, until its end was seen.
+    pub job: Option<pid_t>,
+    /// The watchdog, until its end was seen.
+    pub watchdog: Option<pid_t>,
+}
+
+/// What became of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The job's first process ended, and is reaped.
+    JobExited(Ended),
+    /// The job's first process was stopped by this signal.
+    JobStopped(Signo),
+    /// The job's first process was continued.
+    JobContinued,
+    /// The watchdog ended and is reaped, or was stopped and is about to end: it is no use stopped, so it got KILL.
+    WatchdogDied,
+}
+
+/// The next thing that became of a child; `None` when there is nothing more for now. To be called again and again at each
+/// CHLD, since several may share one signal.
+///
+/// Children that nobody knows are reaped on the way: as process 1 of a container this is where every orphan ends up, and
+/// whoever became `lease` by exec may have left children to it.
+pub fn reap(children: &mut Children) -> Option<Change> {
+    loop {
+        let (pid, what) = wait_any()?;
+        if children.job == Some(pid) {
+            return Some(match what {
+                What::Ended(ended) => {
+                    children.job = None;
+                    Change::JobExited(ended)
+                }
+                What::Stopped(signal) => Change::JobStopped(signal),
+                What::Continued => Change::JobContinued,
+            });
+        }
+        if children.watchdog == Some(pid) {
+            match what {
+                What::Ended(_) => {
+                    children.watchdog = None;
+                    return Some(Change::WatchdogDied);
+                }
+                What::Stopped(_) => {
+                    // SAFETY: kill(2) reads no memory; the child is not reaped, so the number is its own.
+                    unsafe { libc::kill(pid, libc::SIGKILL) };
+                }
+                What::Continued => {}
+            }
+        }
+    }
+}
+
+enum What {
+    Ended(Ended),
+    Stopped(Signo),
+    Continued,
+}
+
+/// One change of any child, taken from the kernel's queue: waitid(2).
+fn wait_any() -> Option<(pid_t, What)> {
+    let options = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
+    loop {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: `info` is valid for writing; it was zeroed, as waitid(2) advises, to tell "nothing" by its pid of 0.
+        let (failed, info) = unsafe {
+            let failed = libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0;
+            (failed, info.assume_init())
+        };
+        if failed {
+            if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted {
+                continue;
+            }
+            return None;
+        }
+        // SAFETY: after waitid(2) the fields of a SIGCHLD are filled in, or still zero.
+        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        if pid == 0 {
+            return None;
+        }
+        let Some(what) = decode(info.si_code, status) else {
+            continue;
+        };
+        return Some((pid, what));
+    }
+}
+
+fn decode(code: c_int, status: c_int) -> Option<What> {
+    match code {
+        libc::CLD_EXITED => Some(What::Ended(Ended::Code(status.to_le_bytes()[0]))),
+        libc::CLD_KILLED | libc::CLD_DUMPED => Some(What::Ended(Ended::Signal(status))),
+        libc::CLD_STOPPED => Some(What::Stopped(status)),
+        libc::CLD_CONTINUED => Some(What::Continued),
+        // CLD_TRAPPED: only a tracer gets it.
+        _ => None,
+    }
+}

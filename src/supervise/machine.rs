@@ -1,0 +1,429 @@
+//! The state machine behind [`Supervisor::handle`].
+
+use std::time::Duration;
+
+use libc::{
+    SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
+};
+
+use super::{Action, Ended, Event, Finish, Reason, Report, RunExit, Signo, Start, Word};
+use crate::cli::OnLoss;
+use crate::clock::BootTime;
+
+/// The first pause between two looks at the leftovers; it doubles up to [`LONGEST_LOOK`]. A group that dies at once
+/// must not cost its run a noticeable time, one that takes its grace must not cost a scan of /proc every few
+/// milliseconds.
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+/// The longest pause between two looks at the leftovers.
+const LONGEST_LOOK: Duration = Duration::from_millis(100);
+
+/// A stop under way.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    /// When KILL is due.
+    kill_at: BootTime,
+    /// Whether KILL was sent.
+    killed: bool,
+}
+
+/// What is left of the job after its first process.
+#[derive(Clone, Copy, Debug)]
+struct Sweep {
+    ended: Ended,
+    /// The stop of what is left, or the one that the job itself was under.
+    stop: Option<Stop>,
+    /// When to count again; `None` while an answer is awaited.
+    look_at: Option<BootTime>,
+    pause: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Running,
+    Stopping(Stop),
+    Sweeping(Sweep),
+    Done,
+}
+
+/// Why the exit is not the job's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    AsJob,
+    Lost,
+    Failed,
+}
+
+/// The decisions of one run, from the job's start to its end.
+#[derive(Clone, Debug)]
+pub struct Supervisor {
+    grace: Duration,
+    on_loss: OnLoss,
+    terminal: bool,
+    deadline: BootTime,
+    phase: Phase,
+    fate: Fate,
+    /// Whether the lease is still thought to be ours. Only ever goes from true to false.
+    held: bool,
+    /// The last failure of a row of failing renewals.
+    failing: Option<String>,
+    /// Whether INT or QUIT was passed on from this process: the job's death by it is then no sign of a Ctrl-C that only
+    /// the job saw.
+    passed_on_interrupt: bool,
+}
+
+impl Supervisor {
+    /// The job has just been started.
+    #[must_use]
+    pub const fn new(start: Start) -> Self {
+        Self {
+            grace: start.grace,
+            on_loss: start.on_loss,
+            terminal: start.terminal,
+            deadline: start.deadline,
+            phase: Phase::Running,
+            fate: Fate::AsJob,
+            held: true,
+            failing: None,
+            passed_on_interrupt: false,
+        }
+    }
+
+    /// When [`Event::Tick`] has to be given at the latest; `None` while nothing depends on time.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Option<BootTime> {
+        match self.phase {
+            Phase::Running => self.enforces().then(|| self.deadline - self.grace),
+            Phase::Stopping(stop) => (!stop.killed).then_some(stop.kill_at),
+            Phase::Sweeping(sweep) => {
+                let kill = sweep.stop.filter(|s| !s.killed).map(|s| s.kill_at);
+                [sweep.look_at, kill].into_iter().flatten().min()
+            }
+            Phase::Done => None,
+        }
+    }
+
+    /// Whether nothing more will follow.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        matches!(self.phase, Phase::Done)
+    }
+
+    /// Decides what `event`, seen at `now`, calls for. An empty answer means: nothing.
+    pub fn handle(&mut self, now: BootTime, event: Event) -> Vec<Action> {
+        let mut out = Vec::new();
+        // The clock comes first: whatever is asked for, a job past its deadline is not given the terminal, continued or
+        // signalled as if nothing had happened, and one found dead by a thawed `lease` was stopped by the watchdog. A
+        // renewal is the one event that moves the deadline, so it is applied before the clock is looked at.
+        if !matches!(event, Event::Renewed(_)) {
+            self.look_at_the_clock(now, &mut out);
+        }
+        match event {
+            Event::JobExited(ended) => self.job_exited(ended, &mut out),
+            Event::JobStopped(signal) => self.job_stopped(signal, &mut out),
+            // Whoever continued it meant the job alone; if it was the terminal's user, `lease` got the same signal.
+            Event::JobContinued => {}
+            Event::Leftovers(count) => self.leftovers(now, count, &mut out),
+            Event::Renewed(deadline) => {
+                self.renewed(deadline, &mut out);
+                self.look_at_the_clock(now, &mut out);
+            }
+            Event::RenewFailed(message) => self.renew_failed(message, &mut out),
+            Event::Lost(loss) => self.lose(now, Reason::Over(loss), &mut out),
+            Event::HeartbeatDied => self.heartbeat_died(now, &mut out),
+            Event::Signal(signal) => self.signal(signal, &mut out),
+            Event::StayedAwake(signal) => self.stayed_awake(signal, &mut out),
+            Event::WatchdogDied => self.watchdog_died(&mut out),
+            Event::Unprotected(message) => self.unprotected(now, message, &mut out),
+            Event::Tick => {}
+        }
+        out
+    }
+
+    /// Whether a lost lease stops the job.
+    const fn enforces(&self) -> bool {
+        match self.on_loss {
+            OnLoss::Stop => true,
+            OnLoss::Continue => false,
+        }
+    }
+
+    fn look_at_the_clock(&mut self, now: BootTime, out: &mut Vec<Action>) {
+        let trusted_until = match self.phase {
+            // The grace has to fit between the last moment of trust and the deadline.
+            Phase::Running => self.deadline - self.grace,
+            // What is being stopped already has until its KILL, which is never after the deadline.
+            Phase::Stopping(_) | Phase::Sweeping(_) => self.deadline,
+            Phase::Done => return,
+        };
+        if self.enforces() && self.held && now >= trusted_until {
+            let last = self.failing.take();
+            self.lose(now, Reason::NotRenewed(last), out);
+        }
+        match &mut self.phase {
+            Phase::Stopping(stop) => kill_when_due(stop, now, out),
+            Phase::Sweeping(sweep) => {
+                if let Some(stop) = &mut sweep.stop {
+                    kill_when_due(stop, now, out);
+                }
+                if sweep.look_at.is_some_and(|at| now >= at) {
+                    sweep.look_at = None;
+                    out.push(Action::CountLeftovers);
+                }
+            }
+            Phase::Running | Phase::Done => {}
+        }
+    }
+
+    /// The lease is no longer ours: once, and for good.
+    fn lose(&mut self, now: BootTime, reason: Reason, out: &mut Vec<Action>) {
+        if !self.held || self.is_done() {
+            return;
+        }
+        self.held = false;
+        if self.enforces() {
+            // Also where the job has ended by itself but left others behind: its lease ended before all of it did.
+            self.fate = Fate::Lost;
+            self.begin_stop(now, out);
+            out.push(Action::Report(Report::Lost(reason)));
+        } else {
+            out.push(Action::Report(Report::LostRunningOn(reason)));
+        }
+    }
+
+    /// TERM, CONT, and KILL at the end of the grace; nothing if that is under way already.
+    fn begin_stop(&mut self, now: BootTime, out: &mut Vec<Action>) {
+        let kill_at = if self.enforces() {
+            (now + self.grace).min(self.deadline)
+        } else {
+            now + self.grace
+        };
+        let stop = Stop {
+            kill_at,
+            killed: false,
+        };
+        match &mut self.phase {
+            Phase::Running => self.phase = Phase::Stopping(stop),
+            Phase::Sweeping(sweep) if sweep.stop.is_none() => sweep.stop = Some(stop),
+            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => return,
+        }
+        if self.enforces() {
+            // Before the TERM, so that the watchdog, whose own stop is about to begin, does not send another one.
+            out.push(Action::TellWatchdog(Word::KillAt(kill_at)));
+        }
+        out.push(Action::Signal(SIGTERM));
+        // A stopped process acts on TERM only once it is continued.
+        out.push(Action::Signal(SIGCONT));
+    }
+
+    fn job_exited(&mut self, ended: Ended, out: &mut Vec<Action>) {
+        let stop = match self.phase {
+            Phase::Running => None,
+            Phase::Stopping(stop) => Some(stop),
+            Phase::Sweeping(_) | Phase::Done => return,
+        };
+        self.phase = Phase::Sweeping(Sweep {
+            ended,
+            stop,
+            look_at: None,
+            pause: FIRST_LOOK,
+        });
+        // A job that a signal ended had no chance to set the terminal right; bash(1) does it then, too.
+        out.push(Action::TakeTerminal {
+            restore_modes: matches!(ended, Ended::Signal(_)),
+        });
+        out.push(Action::CountLeftovers);
+    }
+
+    fn leftovers(&mut self, now: BootTime, count: usize, out: &mut Vec<Action>) {
+        let Phase::Sweeping(sweep) = &mut self.phase else {
+            return;
+        };
+        if count == 0 {
+            let ended = sweep.ended;
+            self.finish(ended, out);
+            return;
+        }
+        sweep.look_at = Some(now + sweep.pause);
+        sweep.pause = (sweep.pause * 2).min(LONGEST_LOOK);
+        match sweep.stop {
+            Some(Stop { killed: true, .. }) => out.push(Action::Signal(SIGKILL)),
+            Some(Stop { killed: false, .. }) => {}
+            None => {
+                self.begin_stop(now, out);
+                out.push(Action::Report(Report::Leftovers(count)));
+            }
+        }
+    }
+
+    fn finish(&mut self, ended: Ended, out: &mut Vec<Action>) {
+        self.phase = Phase::Done;
+        let exit = match self.fate {
+            Fate::AsJob => RunExit::AsJob {
+                ended,
+                whole_group: self.terminal
+                    && !self.passed_on_interrupt
+                    && matches!(ended, Ended::Signal(SIGINT | SIGQUIT)),
+            },
+            Fate::Lost => RunExit::Lost,
+            Fate::Failed => RunExit::Failed,
+        };
+        out.push(Action::Finish(Finish {
+            release: self.held,
+            exit,
+        }));
+    }
+
+    fn job_stopped(&mut self, signal: Signo, out: &mut Vec<Action>) {
+        match self.phase {
+            Phase::Running => {
+                // TSTP, TTIN and TTOU are job control: the shell has to see that its job has stopped. STOP comes from a
+                // person or a tool who means this process; following it would end the heartbeats of a job that is
+                // about to be continued. At a terminal the shell would have come back all the same.
+                let mirror = match signal {
+                    SIGTSTP | SIGTTIN | SIGTTOU => Some(signal),
+                    _ if self.terminal => Some(SIGTSTP),
+                    _ => None,
+                };
+                if let Some(signal) = mirror {
+                    out.push(Action::TakeTerminal {
+                        restore_modes: false,
+                    });
+                    out.push(Action::StopSelf(signal));
+                }
+            }
+            // Stopped again after the CONT: it could not act on its TERM.
+            Phase::Stopping(Stop { killed: false, .. }) => out.push(Action::Signal(SIGCONT)),
+            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+        }
+    }
+
+    /// The kernel does not stop an orphaned group by TSTP, TTIN or TTOU, since nobody would continue it; a job started
+    /// without `lease` would have been in that group. So the job goes on as well. One that wanted to read the terminal
+    /// from the background would only be stopped again: it gets what the kernel sends to a stopped group that becomes
+    /// orphaned, HUP and CONT (POSIX, _Exit()).
+    fn stayed_awake(&mut self, signal: Signo, out: &mut Vec<Action>) {
+        match self.phase {
+            Phase::Running => {
+                out.push(Action::GiveTerminal);
+                if matches!(signal, SIGTTIN | SIGTTOU) {
+                    out.push(Action::Signal(SIGHUP));
+                }
+                out.push(Action::Signal(SIGCONT));
+            }
+            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+        }
+    }
+
+    fn renewed(&mut self, deadline: BootTime, out: &mut Vec<Action>) {
+        if !self.held || self.is_done() {
+            return;
+        }
+        self.deadline = deadline;
+        match self.phase {
+            Phase::Running => {
+                if self.enforces() {
+                    out.push(Action::TellWatchdog(Word::Deadline(deadline)));
+                }
+            }
+            // A renewal keeps the lease for as long as the stop takes; it does not take the stop back.
+            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+        }
+        if self.failing.take().is_some() {
+            out.push(Action::Report(Report::RenewRecovered));
+        }
+    }
+
+    fn renew_failed(&mut self, message: String, out: &mut Vec<Action>) {
+        if !self.held || self.is_done() {
+            return;
+        }
+        if self.failing.replace(message.clone()).is_none() {
+            out.push(Action::Report(Report::RenewFailing(message)));
+        }
+    }
+
+    /// Nothing renews any more, so the job could at best run until its deadline. It is stopped now, while there is time
+    /// for an orderly end and a release.
+    fn heartbeat_died(&mut self, now: BootTime, out: &mut Vec<Action>) {
+        match self.phase {
+            Phase::Running if self.enforces() => {
+                self.fate = Fate::Failed;
+                self.begin_stop(now, out);
+                out.push(Action::Report(Report::HeartbeatDied));
+            }
+            Phase::Running if self.held => out.push(Action::Report(Report::HeartbeatDied)),
+            Phase::Running | Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+        }
+    }
+
+    fn signal(&mut self, signal: Signo, out: &mut Vec<Action>) {
+        match &mut self.phase {
+            Phase::Running => {
+                match signal {
+                    SIGINT | SIGQUIT => self.passed_on_interrupt = true,
+                    // The shell's `fg` has made this group the foreground one; its `bg` has not.
+                    SIGCONT => out.push(Action::GiveTerminal),
+                    _ => {}
+                }
+                // What the job makes of it is the job's affair: a second INT is passed on like the first one.
+                out.push(Action::Signal(signal));
+            }
+            Phase::Stopping(stop) => match signal {
+                SIGINT | SIGTERM => kill_now(stop, out),
+                // It would only keep the job from ending.
+                SIGTSTP | SIGTTIN | SIGTTOU | SIGSTOP => {}
+                _ => out.push(Action::Signal(signal)),
+            },
+            Phase::Sweeping(Sweep {
+                stop: Some(stop), ..
+            }) => match signal {
+                SIGINT | SIGTERM => kill_now(stop, out),
+                // The job itself is gone; what is left is being stopped already.
+                _ => {}
+            },
+            Phase::Sweeping(Sweep { stop: None, .. }) | Phase::Done => {}
+        }
+    }
+
+    /// The watchdog is there for the moment when this process can't act; without it the promise would not hold. Stopping
+    /// a healthy job for it would be harsher than needed, since another one can take its place at once.
+    fn watchdog_died(&mut self, out: &mut Vec<Action>) {
+        if !self.enforces() {
+            return;
+        }
+        let stop = match self.phase {
+            Phase::Running => None,
+            Phase::Stopping(stop) => Some(stop),
+            Phase::Sweeping(sweep) => sweep.stop,
+            Phase::Done => return,
+        };
+        let word = stop.map_or(Word::Deadline(self.deadline), |s| Word::KillAt(s.kill_at));
+        out.push(Action::ReplaceWatchdog(word));
+        out.push(Action::Report(Report::WatchdogDied));
+    }
+
+    fn unprotected(&mut self, now: BootTime, message: String, out: &mut Vec<Action>) {
+        match self.phase {
+            Phase::Running if self.enforces() => {
+                self.fate = Fate::Failed;
+                self.begin_stop(now, out);
+                out.push(Action::Report(Report::Unprotected(message)));
+            }
+            Phase::Running | Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+        }
+    }
+}
+
+fn kill_when_due(stop: &mut Stop, now: BootTime, out: &mut Vec<Action>) {
+    if now >= stop.kill_at {
+        kill_now(stop, out);
+    }
+}
+
+fn kill_now(stop: &mut Stop, out: &mut Vec<Action>) {
+    if !stop.killed {
+        stop.killed = true;
+        out.push(Action::Signal(SIGKILL));
+        out.push(Action::Report(Report::Killed));
+    }
+}

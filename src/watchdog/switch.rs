@@ -1,0 +1,160 @@
+//! When the watchdog does what: no system call, the time passed in.
+//!
+//! Everything here runs between a fork and an exit: no allocation, no lock, no panic.
+
+use std::time::Duration;
+
+use super::wire::Message;
+use crate::clock::BootTime;
+
+/// How much later than `lease` the watchdog begins a stop at most. A live `lease` begins it itself, at the same deadline,
+/// and says so; the job then gets one TERM, not two. It must be late enough for a busy machine and early enough to leave
+/// most of the grace to the job.
+const SLACK: Duration = Duration::from_millis(200);
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Nothing before then; `None`: nothing before the next message.
+    Wait(Option<BootTime>),
+    /// TERM and CONT the group.
+    Term,
+    /// KILL the group.
+    Kill,
+    /// Nothing is left to do, ever.
+    Leave,
+}
+
+/// What the watchdog knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Switch {
+    grace: Duration,
+    /// Whether a job is known, and not known to be gone.
+    job: bool,
+    /// The latest deadline.
+    deadline: Option<BootTime>,
+    /// When KILL is due, once a stop has begun, here or in `lease`. Nothing moves it to a later time.
+    kill_at: Option<BootTime>,
+    /// Whether TERM is out of the question: sent from here, or by `lease`.
+    termed: bool,
+    killed: bool,
+    /// Whether the stop was this watchdog's own.
+    acted: bool,
+    /// Whether `lease` is gone, so that no message will follow.
+    alone: bool,
+    goodbye: bool,
+}
+
+impl Switch {
+    pub(super) const fn new(grace: Duration) -> Self {
+        Self {
+            grace,
+            job: false,
+            deadline: None,
+            kill_at: None,
+            termed: false,
+            killed: false,
+            acted: false,
+            alone: false,
+            goodbye: false,
+        }
+    }
+
+    /// `lease` has said something.
+    pub(super) fn hear(&mut self, message: Message) {
+        match message {
+            // A watchdog sees one job; a second one would be somebody's mistake, and is under the same deadline.
+            Message::Group(_) => self.job = true,
+            Message::Deadline(at) => {
+                // A stop that has begun is not taken back: the job may have acted on its TERM.
+                if self.kill_at.is_none() {
+                    self.deadline = Some(at);
+                }
+            }
+            Message::KillAt(at) => {
+                self.termed = true;
+                self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
+            }
+            Message::Goodbye => self.goodbye = true,
+        }
+    }
+
+    /// The pipe has closed.
+    pub(super) fn pipe_closed(&mut self, now: BootTime) {
+        if self.alone || self.goodbye {
+            return;
+        }
+        self.alone = true;
+        self.begin(now);
+        // `lease` may have died between announcing its stop and sending its TERM. Two are better than none.
+        self.termed = false;
+    }
+
+    /// The group has no member left.
+    pub(super) const fn job_is_gone(&mut self) {
+        self.job = false;
+    }
+
+    /// Whether the pipe has closed.
+    pub(super) const fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    /// Whether a stop is under way whose end would be noticed by looking at the group.
+    pub(super) const fn is_stopping(&self) -> bool {
+        self.job && self.kill_at.is_some() && !self.killed
+    }
+
+    /// Whether this watchdog, and not `lease`, has stopped the job, and is through with it.
+    pub(super) const fn has_stopped_the_job(&self) -> bool {
+        self.acted && (self.killed || !self.job)
+    }
+
+    fn begin(&mut self, now: BootTime) {
+        let by_grace = now + self.grace;
+        let kill_at = self.deadline.map_or(by_grace, |d| d.min(by_grace));
+        self.kill_at = Some(self.kill_at.map_or(kill_at, |before| before.min(kill_at)));
+    }
+
+    /// When the stop begins here, if nothing more is heard.
+    fn begin_at(&self) -> Option<BootTime> {
+        let slack = SLACK.min(self.grace / 4);
+        self.deadline.map(|d| d - self.grace + slack)
+    }
+
+    /// Decides. [`Act::Term`] and [`Act::Kill`] are answered once each, and are to be carried out at once.
+    pub(super) fn act(&mut self, now: BootTime) -> Act {
+        if self.goodbye {
+            return Act::Leave;
+        }
+        if self.kill_at.is_none()
+            && self.job
+            && let Some(at) = self.begin_at()
+            && now >= at
+        {
+            self.begin(now);
+        }
+        let Some(kill_at) = self.kill_at else {
+            return Act::Wait(if self.job { self.begin_at() } else { None });
+        };
+        if !self.job || self.killed {
+            // A live `lease` says goodbye in the end, even if it is frozen now; leaving before would look like a death.
+            return if self.alone {
+                Act::Leave
+            } else {
+                Act::Wait(None)
+            };
+        }
+        if now >= kill_at {
+            self.killed = true;
+            self.acted |= self.alone || !self.termed;
+            return Act::Kill;
+        }
+        if !self.termed {
+            self.termed = true;
+            self.acted = true;
+            return Act::Term;
+        }
+        Act::Wait(Some(kill_at))
+    }
+}

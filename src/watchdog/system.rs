@@ -1,0 +1,317 @@
+//! The watchdog's process: fork, seclusion, the loop around the [`Switch`].
+//!
+//! After the fork only async-signal-safe calls are made, since the parent may have had threads: no heap, no lock, no
+//! formatting, no panic. Errors have nobody to go to; what can fail is arranged so that failing means acting early.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::time::Duration;
+
+use libc::{c_int, c_uint, pid_t};
+
+use super::switch::{Act, Switch};
+use super::wire::{Message, SIZE};
+use crate::clock::BootTime;
+use crate::process::{Group, block_all, full_set, set_mask};
+
+/// Where the read end of the pipe lives in the watchdog; everything above it is closed.
+const PIPE: RawFd = 3;
+
+/// How often a stop looks whether the group is gone, so that the watchdog does not stay for a grace that nobody needs.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// fork(2)s; the child becomes the watchdog and never returns. Answers the child's id.
+pub(super) fn fork_into(read: &OwnedFd, grace: Duration) -> io::Result<pid_t> {
+    // Not a single signal may reach a handler in the child: ours tell the parent's loop what they see.
+    let before = block_all()?;
+    // SAFETY: the child only runs `watch`, which is async-signal-safe and does not return.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        watch(
+            read.as_raw_fd(),
+            u64::try_from(grace.as_nanos()).unwrap_or(u64::MAX),
+        );
+    }
+    let error = io::Error::last_os_error();
+    set_mask(&before)?;
+    if pid < 0 { Err(error) } else { Ok(pid) }
+}
+
+/// Writes one message in one piece. Async-signal-safe.
+pub(super) fn write_message(pipe: RawFd, message: Message) -> io::Result<()> {
+    let bytes = message.encode();
+    loop {
+        // SAFETY: the buffer is as long as it says.
+        let written = unsafe { libc::write(pipe, bytes.as_ptr().cast(), SIZE) };
+        if written == SIZE as isize {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// KILLs and reaps a child that was not reaped yet.
+pub(super) fn kill_and_reap(pid: pid_t) {
+    // SAFETY: kill(2) reads no memory, and a null status is allowed. The number is the child's own until it is reaped.
+    unsafe {
+        libc::kill(pid, libc::SIGKILL);
+        while libc::waitpid(pid, ptr::null_mut(), 0) < 0 && last_errno() == libc::EINTR {}
+    }
+}
+
+fn last_errno() -> c_int {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// `extern "C"`, so that a panic, which can't happen, would abort instead of unwinding into a copy of `lease`.
+extern "C" fn watch(read: RawFd, grace_nanos: u64) -> ! {
+    seclude(read);
+    let mut watch = Watch {
+        switch: Switch::new(Duration::from_nanos(grace_nanos)),
+        group: None,
+        timer: timer(),
+        sure: true,
+        said: false,
+    };
+    watch.run();
+    // SAFETY: _exit(2) is always allowed, and runs nothing of the parent's.
+    unsafe { libc::_exit(0) }
+}
+
+/// Leaves everything behind that ties it to a terminal, a mount, a pipeline or a signal.
+fn seclude(read: RawFd) {
+    // SAFETY: none of the calls reads memory but the strings, which end with a NUL. The process has one thread.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"job-watchdog".as_ptr());
+        // A working directory would keep its file system from being unmounted for as long as the job runs.
+        libc::chdir(c"/".as_ptr());
+        for signal in 1..=64 {
+            // Those that a fault raises stay as they are: ignoring them would not help, and blocked they kill.
+            if !matches!(
+                signal,
+                libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE
+            ) {
+                libc::signal(signal, libc::SIG_IGN);
+            }
+        }
+        // Kept off stdin and stdout: a pipeline behind `lease run` must end when the job does. A later open(2) must not
+        // get their numbers, so they stay taken.
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        for fd in [0, 1] {
+            if null < 0 || libc::dup2(null, fd) < 0 {
+                libc::close(fd);
+            }
+        }
+        if read != PIPE {
+            libc::dup2(read, PIPE);
+        }
+        close_from(PIPE + 1);
+    }
+}
+
+fn close_from(first: RawFd) {
+    // SAFETY: closing is sound here, since nothing of the parent's is used any more; no memory is read but `limit`.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first as c_uint, c_uint::MAX, 0) == 0 {
+            return;
+        }
+        // Linux before 5.9.
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        let most = if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            c_int::try_from(limit.rlim_cur)
+                .unwrap_or(c_int::MAX)
+                .min(1 << 20)
+        } else {
+            1 << 16
+        };
+        let mut fd = first;
+        while fd < most {
+            libc::close(fd);
+            fd += 1;
+        }
+    }
+}
+
+/// A timer on the boot-time clock, which a suspended machine's sleep counts for; poll(2)'s own timeout stands still
+/// there. -1 if there is none, and poll(2) has to do.
+fn timer() -> RawFd {
+    // SAFETY: the call reads no memory.
+    unsafe { libc::timerfd_create(libc::CLOCK_BOOTTIME, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) }
+}
+
+struct Watch {
+    switch: Switch,
+    group: Option<Group>,
+    timer: RawFd,
+    /// Where the group only goes by number: whether the number is still certain to be the job's.
+    sure: bool,
+    said: bool,
+}
+
+impl Watch {
+    fn run(&mut self) {
+        loop {
+            // All that was said is heard before anything is done: a deadline may have been moved, and the pipe of a
+            // `lease` that said goodbye closes like that of one that was killed.
+            self.listen();
+            self.look();
+            let act = self.switch.act(BootTime::now());
+            if self.switch.has_stopped_the_job() && !self.said && act != Act::Kill {
+                self.said = true;
+                say_so();
+            }
+            match act {
+                Act::Wait(until) => self.wait(until),
+                Act::Term => {
+                    self.signal(libc::SIGTERM);
+                    // A stopped process acts on TERM only once it is continued.
+                    self.signal(libc::SIGCONT);
+                }
+                Act::Kill => self.signal(libc::SIGKILL),
+                Act::Leave => return,
+            }
+        }
+    }
+
+    fn listen(&mut self) {
+        loop {
+            let mut bytes = [0; SIZE];
+            // SAFETY: the buffer is as long as it says.
+            let got = unsafe { libc::read(PIPE, bytes.as_mut_ptr().cast(), SIZE) };
+            if got == SIZE as isize {
+                let Some(message) = Message::decode(bytes) else {
+                    continue;
+                };
+                if let Message::Group(id) = message {
+                    // If it can't be opened the job is gone already, or it never came to life.
+                    self.group = Group::open(id).ok();
+                    self.sure = true;
+                    if self.group.is_none() {
+                        continue;
+                    }
+                }
+                self.switch.hear(message);
+            } else if got < 0 && last_errno() == libc::EINTR {
+                continue;
+            } else if got < 0 && last_errno() == libc::EAGAIN {
+                return;
+            } else {
+                // The end of the pipe, or a pipe that can't be read any more: nobody is there to keep the job in check.
+                self.switch.pipe_closed(BootTime::now());
+                return;
+            }
+        }
+    }
+
+    /// Whether the group is gone, while that matters.
+    fn look(&mut self) {
+        if !self.switch.is_stopping() {
+            return;
+        }
+        let Some(group) = &self.group else {
+            self.switch.job_is_gone();
+            return;
+        };
+        if group.goes_by_number() && !group.has_leader() && !self.sure {
+            self.switch.job_is_gone();
+            return;
+        }
+        match group.signal(0) {
+            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => self.switch.job_is_gone(),
+            // A number that is in use by a group is not given out, so it is sure until the next look, a moment from now.
+            Ok(()) | Err(_) => self.sure = true,
+        }
+    }
+
+    fn signal(&mut self, signal: c_int) {
+        let Some(group) = &self.group else { return };
+        if let Err(e) = group.signal(signal)
+            && e.raw_os_error() == Some(libc::ESRCH)
+        {
+            self.switch.job_is_gone();
+        }
+    }
+
+    fn wait(&mut self, until: Option<BootTime>) {
+        let until = match until {
+            Some(at) if self.switch.is_stopping() => Some(at.min(BootTime::now() + LOOK)),
+            other => other,
+        };
+        self.arm(until);
+        let mut fds = [
+            libc::pollfd {
+                // A closed pipe is always ready; a negative number is passed over.
+                fd: if self.switch.is_alone() { -1 } else { PIPE },
+                events: libc::POLLIN,
+                revents: 0,
+            },
+            libc::pollfd {
+                fd: self.timer,
+                events: libc::POLLIN,
+                revents: 0,
+            },
+        ];
+        // Without a timer the clock is read every second, which is late by as much after a suspend.
+        let timeout = match until {
+            Some(at) if self.timer < 0 => {
+                c_int::try_from(at.remaining().as_millis().min(999)).unwrap_or(999) + 1
+            }
+            Some(_) | None => -1,
+        };
+        // SAFETY: the array has the length that is given.
+        unsafe { libc::poll(fds.as_mut_ptr(), 2, timeout) };
+    }
+
+    fn arm(&self, until: Option<BootTime>) {
+        // All zero disarms; an instant that has passed fires at once.
+        let nanos = until.map_or(0, |at| at.as_nanos().max(1));
+        let mut spec = libc::itimerspec {
+            it_interval: libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+        };
+        spec.it_value.tv_sec =
+            libc::time_t::try_from(nanos / 1_000_000_000).unwrap_or(libc::time_t::MAX);
+        spec.it_value.tv_nsec = (nanos % 1_000_000_000) as libc::c_long;
+        // SAFETY: the structure is valid for the call, and the old value is not asked for. Setting the timer also takes
+        // back that it has fired.
+        unsafe {
+            libc::timerfd_settime(
+                self.timer,
+                libc::TFD_TIMER_ABSTIME,
+                &raw const spec,
+                ptr::null_mut(),
+            );
+        }
+    }
+}
+
+/// One line on stderr, after everything else is done, and never for long: stderr may be a pipe that nobody reads or a
+/// terminal held by Ctrl-S. An alarm ends the process then.
+fn say_so() {
+    const LINE: &[u8] = b"lease: the watchdog has stopped the job: lease itself was gone or did not answer in time\n";
+    // SAFETY: the buffer is as long as it says; the set is a valid one, and nothing else runs in this process.
+    unsafe {
+        let mut open = full_set();
+        libc::sigdelset(&raw mut open, libc::SIGALRM);
+        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        let _: io::Result<()> = set_mask(&open);
+        libc::alarm(1);
+        libc::write(2, LINE.as_ptr().cast(), LINE.len());
+        libc::alarm(0);
+        libc::signal(libc::SIGALRM, libc::SIG_IGN);
+    }
+}
