@@ -19,6 +19,8 @@ pub enum Beat {
     Renewed {
         /// When it was sent.
         at: BootTime,
+        /// Until when the lease stays now, by the server's clock, as RFC 3339 in UTC.
+        expires_at: String,
     },
     /// The database failed; the thread goes on trying.
     Failed(Failure),
@@ -90,10 +92,13 @@ fn beat(
         }
         match store.renew(lease, timing.ttl(), timing.try_limit()) {
             Ok(renewed) => match renewed.answer {
-                Renewal::Renewed(_) => {
+                Renewal::Renewed(grant) => {
                     failures = 0;
                     next = timing.next_beat(renewed.at);
-                    tell(Beat::Renewed { at: renewed.at });
+                    tell(Beat::Renewed {
+                        at: renewed.at,
+                        expires_at: grant.expires_at,
+                    });
                 }
                 Renewal::Lost(loss) => {
                     tell(Beat::Lost(loss));

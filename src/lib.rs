@@ -71,14 +71,14 @@ pub fn main() -> ! {
     match ending {
         Ending::Exit(exit) => std::process::exit(exit.code().into()),
         Ending::Code(code) => std::process::exit(code.into()),
-        Ending::Signal(signal) => std::process::exit(128 + signal),
+        Ending::As { ended, whole_group } => process::die_as(ended, whole_group),
     }
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
     let common = &cli.common;
     match cli.command {
-        Command::Run(_) => anyhow::bail!("run is being built"),
+        Command::Run(args) => commands::run::run(common, &args),
         Command::Claim(args) => commands::claim::claim(common, args),
         Command::Renew(args) => commands::renew::renew(common, args),
         Command::Release(args) => commands::release::release(common, args),

@@ -1,17 +1,20 @@
 //! `lease claim`: takes a lease, for scripts.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 
-use super::{Ending, fresh_holder, store, voice};
-use crate::acquire::{Acquired, Waiting, acquire};
+use super::{Ending, claim_failed, fresh_holder, store, voice, waiting};
+use crate::acquire::{Acquired, Input, Wanted, acquire};
 use crate::cli::{ClaimArgs, Common, TermFormat};
 use crate::exit::Exit;
-use crate::interrupt::Interrupt;
 use crate::output;
-use crate::store::{Applied, Sent};
-use crate::timing::{Ttl, human};
+use crate::process::Children;
+use crate::signals;
+use crate::store::Sent;
+use crate::supervise::Ended;
+use crate::timing::Ttl;
 
 /// Claims and prints the term.
 ///
@@ -27,57 +30,55 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let voice = voice(common);
     let key = args.key;
 
-    static INTERRUPT: Interrupt = Interrupt::new();
-    if args.acquire.wait.is_some() {
-        // Refused where a signal is ignored already, as INT is in a script's background: then it stays ignored.
-        let _ = ctrlc::try_set_handler(|| INTERRUPT.raise());
-    }
-    let tell = |waiting: Waiting<'_>| match waiting {
-        Waiting::For(row) => voice.info(format!("waiting: {}", output::held_by(row))),
-        Waiting::Failed(failure) => {
-            voice.info(format!("waiting: cannot claim {}: {failure}", key.as_str()))
-        }
-    };
-    let acquired = acquire(
-        &store,
-        &key,
-        &holder,
+    let (sender, inputs) = mpsc::channel::<Input>();
+    signals::listen(sender.clone()).context("cannot catch signals")?;
+    let wanted = Wanted {
+        store: store.clone(),
+        key: key.clone(),
+        holder: holder.clone(),
         ttl,
-        args.acquire.wait,
-        &INTERRUPT,
-        tell,
-    );
+        wait: args.acquire.wait,
+    };
+    let (acquired, signal) = acquire(wanted, &inputs, sender, &mut Children::default(), |w| {
+        voice.info(waiting(&w, &key));
+    })
+    .context("cannot start a thread")?;
+    let interrupted = |signal: Option<i32>| Ending::As {
+        ended: signal.map_or(Ended::Code(Exit::Failed.code()), Ended::Signal),
+        whole_group: false,
+    };
     let grant = match acquired {
         Ok(Acquired::Granted(Sent { answer, .. })) => answer,
         Ok(Acquired::Held(row)) => {
             voice.info(output::held_by(&row));
             return Ok(Ending::Code(args.acquire.conflict_exit_code));
         }
-        Ok(Acquired::Interrupted) => return Ok(Ending::Code(130)),
-        Err(failure) => {
-            let mut context = format!("cannot claim {}", key.as_str());
-            if failure.applied == Applied::Unknown {
-                context = format!(
-                    "it is unknown whether {} was claimed; if it was, {} has it for at most {} (`lease claim --holder` with this holder asks again)",
-                    key.as_str(),
-                    holder.as_str(),
-                    human(ttl.get()),
-                );
-            }
-            return Err(anyhow::Error::new(failure).context(context));
-        }
+        Ok(Acquired::Interrupted) => return Ok(interrupted(signal)),
+        Err(failure) => return Err(claim_failed(failure, &key, &holder, ttl)),
     };
+    if signal.is_some() {
+        // It came between the grant and now: nobody waits for the answer any more.
+        store
+            .release(&grant.lease, Duration::ZERO, store.limit())
+            .with_context(|| {
+                format!(
+                    "interrupted, and {} stays until {}",
+                    key.as_str(),
+                    grant.expires_at
+                )
+            })?;
+        return Ok(interrupted(signal));
+    }
     let text = match args.format {
         TermFormat::Shell => output::term_shell(&grant),
         TermFormat::Json => output::term_json(&grant),
     };
     if let Err(error) = output::print(&text) {
         // Nobody knows of this term, so nobody could ever release it.
-        let released = store.release(&grant.lease, Duration::ZERO, store.limit());
-        let fate = match released {
+        let fate = match store.release(&grant.lease, Duration::ZERO, store.limit()) {
             Ok(_) => "the lease was released".to_owned(),
             Err(failure) => format!(
-                "and it could not be released, so it stays until {}: {failure}",
+                "it could not be released, so it stays until {}: {failure}",
                 grant.expires_at
             ),
         };

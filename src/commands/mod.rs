@@ -4,6 +4,7 @@ pub mod claim;
 pub mod init;
 pub mod release;
 pub mod renew;
+pub mod run;
 pub mod status;
 
 use std::env;
@@ -11,14 +12,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use crate::acquire::Waiting;
 use crate::cli::Common;
 use crate::connect::Settings;
 use crate::exit::Exit;
 use crate::lease::{Fence, Holder, Invalid, Key, Lease};
-use crate::output::Voice;
+use crate::output::{self, Voice};
 use crate::sql::Table;
-use crate::store::{Applied, Failure, Store};
-use crate::timing;
+use crate::store::{Applied, Failure, Narrator, Store};
+use crate::supervise::Ended;
+use crate::timing::{self, Ttl};
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +30,13 @@ pub enum Ending {
     Exit(Exit),
     /// With a code that is somebody else's: the job's, or the one given with `--conflict-exit-code`.
     Code(u8),
-    /// By a signal, as the job or the wait was ended.
-    Signal(i32),
+    /// As something else ended: the job, or a wait by a signal.
+    As {
+        /// Its end.
+        ended: Ended,
+        /// Whether this process's whole group gets the signal; see [`crate::process::die_as`].
+        whole_group: bool,
+    },
 }
 
 /// How much is said.
@@ -40,21 +48,24 @@ pub const fn voice(common: &Common) -> Voice {
     }
 }
 
-/// The store that the options name. Nothing is connected yet.
+/// The store that the options name, telling its steps as `--verbose` asks for. Nothing is connected yet.
 ///
 /// # Errors
 /// An [`Invalid`] option, or settings that can't be used.
 pub fn store(common: &Common) -> anyhow::Result<Store> {
+    let voice = voice(common);
+    store_told_to(common, Arc::new(move |step| voice.step(step)))
+}
+
+/// The store that the options name, telling its steps to `narrate`.
+///
+/// # Errors
+/// An [`Invalid`] option, or settings that can't be used.
+pub fn store_told_to(common: &Common, narrate: Narrator) -> anyhow::Result<Store> {
     let table = Table::parse(&common.table)?;
     let limit = timing::db_timeout(common.db_timeout)?;
     let settings = Settings::resolve(common.database_url.as_deref())?;
-    let voice = voice(common);
-    Ok(Store::new(
-        settings,
-        table,
-        limit,
-        Arc::new(move |step| voice.step(step)),
-    ))
+    Ok(Store::new(settings, table, limit, narrate))
 }
 
 /// The new identity of this process.
@@ -118,5 +129,29 @@ pub fn doubt(failure: &Failure, advice: &str) -> String {
     match failure.applied {
         Applied::No => failure.to_string(),
         Applied::Unknown => format!("{failure}; it may or may not have happened: {advice}"),
+    }
+}
+
+/// A message for a claim that failed, and may have been applied.
+#[must_use]
+pub fn claim_failed(failure: Failure, key: &Key, holder: &Holder, ttl: Ttl) -> anyhow::Error {
+    let key = key.as_str();
+    let context = match failure.applied {
+        Applied::No => format!("cannot claim {key}"),
+        Applied::Unknown => format!(
+            "it is unknown whether {key} was claimed: if it was, {} has it for at most {}",
+            holder.as_str(),
+            timing::human(ttl.get()),
+        ),
+    };
+    anyhow::Error::new(failure).context(context)
+}
+
+/// Why claiming takes longer, for people.
+#[must_use]
+pub fn waiting(waiting: &Waiting, key: &Key) -> String {
+    match waiting {
+        Waiting::For(row) => format!("waiting: {}", output::held_by(row)),
+        Waiting::Failed(failure) => format!("waiting: cannot claim {}: {failure}", key.as_str()),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! stdout is data. stderr is prose, a line each, beginning `lease: `.
 
+mod report;
+mod speaker;
 mod status;
 mod term;
 
@@ -11,6 +13,8 @@ use std::io::{self, Write};
 use crate::lease::{Loss, Row};
 use crate::timing::human;
 
+pub use self::report::report;
+pub use self::speaker::Speaker;
 pub use self::status::{Shown, status_json, status_table};
 pub use self::term::{term_json, term_shell};
 

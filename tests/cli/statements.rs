@@ -149,9 +149,9 @@ fn a_stronger_durability_is_kept() {
 fn contended_claims_under_a_serializable_default_have_one_winner_and_no_error() {
     let server = shared();
     let database = database(server);
-    server.psql(&format!(
-        "CREATE ROLE strict_role LOGIN SUPERUSER; ALTER ROLE strict_role SET default_transaction_isolation = serializable"
-    ));
+    server.psql(
+        "CREATE ROLE strict_role LOGIN SUPERUSER; ALTER ROLE strict_role SET default_transaction_isolation = serializable",
+    );
     let url = server.url_for("strict_role", &database);
     Lease::new(["claim", "--holder", "nobody", "k"])
         .url(&url)
