@@ -14,7 +14,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["stauts"], "'status'"),
         (&["claim"], "<KEY>"),
         (&["claim", ""], "1 to 1024 bytes"),
-        (&["claim", &long_key], "1 to 1024 bytes"),
+        (&["claim", &long_key], "1 to 1024"),
         (&["claim", "k", "--ttl", "0s"], "100ms to 30days"),
         (&["claim", "k", "--ttl", "1000years"], "100ms to 30days"),
         (&["claim", "k", "--ttl", "soon"], "500ms, 30s, 5m"),
