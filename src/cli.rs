@@ -292,10 +292,6 @@ pub struct Status {
 
     /// Show again and again until interrupted [default interval: 2s]
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1)]
-    #[expect(
-        clippy::option_option,
-        reason = "given without a value is not the same as not given"
-    )]
     pub watch: Option<Option<String>>,
 
     /// How the leases are shown

@@ -1,16 +1,101 @@
-//! lease
+//! `lease`: keeps a job from running on two machines at once.
+//!
+//! **What is not guaranteed comes first.** A lease alone is not mutual exclusion. A whole machine can freeze and thaw, a
+//! job can have left its process group, the server's clock can jump. Only the resource that is written to can refuse a
+//! stale writer, by remembering the largest fence that it has seen. Jobs must be idempotent until that check is in place.
+//!
+//! **What is promised.** By the server's clock at most one holder has an unexpired lease on a key; the fence only grows; a
+//! job does not outlive its lease; a dead holder blocks nobody for longer than the ttl; no connection is held while a job
+//! runs.
+//!
+//! # Rooms
+//!
+//! A module imports from those above it, never from below, and verbs never import one another:
+//!
+//! | room | what happens there |
+//! |---|---|
+//! | [`lease`] | the words: key, holder, fence, term, and how an attempt can end |
+//! | [`clock`] | the one reading of a local clock |
+//! | [`interrupt`] | ending a wait from another thread |
+//! | [`fault`] | SQLSTATEs told apart |
+//! | [`sql`] | every statement |
+//! | [`timing`] | every duration, and every inequality between durations |
+//! | [`exit`] | the table of exit codes |
+//! | [`cli`] | the command line |
+//! | [`connect`] | where the database is; opening a connection |
+//! | [`store`] | runs the statements, bounded in time |
+//! | [`heartbeat`] | the thread that renews and reports |
+//! | [`acquire`] | claiming, with waiting |
+//! | [`output`] | text, shell and JSON; escaping |
+//! | [`commands`] | one file a verb |
+
+pub mod acquire;
 pub mod cli;
 pub mod clock;
+pub mod commands;
 pub mod connect;
 pub mod exit;
 pub mod fault;
+pub mod heartbeat;
+pub mod interrupt;
 pub mod lease;
+pub mod output;
 pub mod process;
 pub mod signals;
+pub mod sql;
+pub mod store;
 pub mod supervise;
 pub mod timing;
 pub mod watchdog;
-/// Runs.
+
+mod usage;
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+use crate::commands::Ending;
+use crate::connect::SettingsError;
+use crate::exit::Exit;
+use crate::lease::Invalid;
+use crate::store::Failure;
+
+/// Parses, dispatches, says one line if something went wrong, and leaves.
 pub fn main() -> ! {
-    loop {}
+    let ending = match Cli::try_parse() {
+        Ok(cli) => dispatch(cli).unwrap_or_else(|error| {
+            output::say(&format!("{error:#}"));
+            Ending::Exit(exit_for(&error))
+        }),
+        Err(error) => usage::refuse(&error),
+    };
+    match ending {
+        Ending::Exit(exit) => std::process::exit(exit.code().into()),
+        Ending::Code(code) => std::process::exit(code.into()),
+        Ending::As { ended, whole_group } => process::die_as(ended, whole_group),
+    }
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
+    let common = &cli.common;
+    match cli.command {
+        Command::Run(args) => commands::run::run(common, &args),
+        Command::Claim(args) => commands::claim::claim(common, args),
+        Command::Renew(args) => commands::renew::renew(common, args),
+        Command::Release(args) => commands::release::release(common, args),
+        Command::Status(args) => commands::status::status(common, args),
+        Command::Init(args) => commands::init::init(common, &args),
+    }
+}
+
+/// The exit code that belongs to an error, by what caused it.
+fn exit_for(error: &anyhow::Error) -> Exit {
+    for cause in error.chain() {
+        if cause.is::<Invalid>() || cause.is::<SettingsError>() {
+            return Exit::Usage;
+        }
+        if cause.is::<Failure>() {
+            return Exit::Unavailable;
+        }
+    }
+    Exit::Failed
 }

@@ -1,12 +1,43 @@
 //! Where the database is, and opening a connection to it within a time limit.
 //!
 //! People have one way of saying where their database is, and it works in `psql`. It has to work here, word for
-//! word: a URI or a `key=value` string, PG* variables, a service file, a password file.
+//! word: a URI or a `key=value` string, PG* variables, a service file, a password file, the six degrees of `sslmode`.
+//! The `postgres` crate's own reader of connection strings knows a third of that, and reads some of it differently, so
+//! it is not used.
+//!
+//! | file | what happens there |
+//! |---|---|
+//! | `keywords` | the words of a connection string and their variables |
+//! | `conninfo` | URI and `key=value` strings, to words |
+//! | `service`, `passfile` | the two files |
+//! | `values` | what a value may be and means |
+//! | `settings` | which value counts; the hosts |
+//! | `tls`, `verify` | which certificates are trusted, and why one is not |
+//! | `wire`, `inbound` | the bytes of a connection: SSLRequest, limits, the way of authentication |
+//! | `open`, `places` | host after host, address after address, each within its share of the time |
+//! | `reason` | errors, in words |
 
 use std::fmt;
 
-use crate::clock::BootTime;
 use crate::fault::Fault;
+
+mod conninfo;
+mod inbound;
+mod keywords;
+mod open;
+mod passfile;
+mod places;
+mod reason;
+mod service;
+mod settings;
+mod surroundings;
+mod tls;
+mod values;
+mod verify;
+mod wire;
+
+pub use open::open;
+pub use settings::Settings;
 
 /// What the connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,18 +48,16 @@ pub enum Access {
     Write,
 }
 
-/// Everything that is needed to open a connection, as libpq would have found it.
-///
-/// It holds a password, so it has no `Debug`.
-#[derive(Clone)]
-pub struct Settings {
-    config: postgres::Config,
-}
-
 /// A connection string, variable or file that can't be used. The text names the setting and says what would be right;
 /// it never holds a password.
 #[derive(Debug)]
 pub struct SettingsError(String);
+
+impl SettingsError {
+    fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,49 +74,4 @@ pub struct OpenError {
     pub fault: Fault,
     /// A fragment for a message: every host that was tried, with its reason. Never a password.
     pub message: String,
-}
-
-impl Settings {
-    /// Finds the settings: `given` (the option or its variable) first, then service file, environment, defaults.
-    ///
-    /// # Errors
-    /// A string that can't be read, an unknown setting, a setting that can't be honoured safely.
-    pub fn resolve(given: Option<&str>) -> Result<Self, SettingsError> {
-        let config = given
-            .unwrap_or("")
-            .parse()
-            .map_err(|e: postgres::Error| SettingsError(format!("{e}")))?;
-        Ok(Self { config })
-    }
-
-    /// The user that logs in, for a message that names a GRANT.
-    #[must_use]
-    pub fn user(&self) -> &str {
-        self.config.get_user().unwrap_or("")
-    }
-}
-
-/// Opens a connection, before `by`.
-///
-/// With several hosts each gets its share of the time that is left. The calling thread may hang in spite of `by`, so it
-/// must be one that can be abandoned: the `postgres` crate can't bound TLS, authentication or DNS.
-///
-/// # Errors
-/// When no host could be used; the message names each with its reason.
-pub fn open(
-    settings: &Settings,
-    application_name: &str,
-    access: Access,
-    by: BootTime,
-) -> Result<postgres::Client, OpenError> {
-    let _ = access;
-    let mut config = settings.config.clone();
-    config.application_name(application_name);
-    config.connect_timeout(by.remaining());
-    config.connect(postgres::NoTls).map_err(|e| OpenError {
-        fault: e
-            .code()
-            .map_or(Fault::Unreachable, |c| Fault::of_sqlstate(c.code())),
-        message: format!("{e}"),
-    })
 }

@@ -1,0 +1,157 @@
+//! One file a verb: arguments, then store, then outcome, then output, then exit code. Verbs never import one another.
+
+pub mod claim;
+pub mod init;
+pub mod release;
+pub mod renew;
+pub mod run;
+pub mod status;
+
+use std::env;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use crate::acquire::Waiting;
+use crate::cli::Common;
+use crate::connect::Settings;
+use crate::exit::Exit;
+use crate::lease::{Fence, Holder, Invalid, Key, Lease};
+use crate::output::{self, Voice};
+use crate::sql::Table;
+use crate::store::{Applied, Failure, Narrator, Store};
+use crate::supervise::Ended;
+use crate::timing::{self, Ttl};
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With a code of the table.
+    Exit(Exit),
+    /// With a code that is somebody else's: the job's, or the one given with `--conflict-exit-code`.
+    Code(u8),
+    /// As something else ended: the job, or a wait by a signal.
+    As {
+        /// Its end.
+        ended: Ended,
+        /// Whether this process's whole group gets the signal; see [`crate::process::die_as`].
+        whole_group: bool,
+    },
+}
+
+/// How much is said.
+#[must_use]
+pub const fn voice(common: &Common) -> Voice {
+    Voice {
+        quiet: common.quiet,
+        verbose: common.verbose,
+    }
+}
+
+/// The store that the options name, telling its steps as `--verbose` asks for. Nothing is connected yet.
+///
+/// # Errors
+/// An [`Invalid`] option, or settings that can't be used.
+pub fn store(common: &Common) -> anyhow::Result<Store> {
+    let voice = voice(common);
+    store_told_to(common, Arc::new(move |step| voice.step(step)))
+}
+
+/// The store that the options name, telling its steps to `narrate`.
+///
+/// # Errors
+/// An [`Invalid`] option, or settings that can't be used.
+pub fn store_told_to(common: &Common, narrate: Narrator) -> anyhow::Result<Store> {
+    let table = Table::parse(&common.table)?;
+    let limit = timing::db_timeout(common.db_timeout)?;
+    let settings = Settings::resolve(common.database_url.as_deref())?;
+    Ok(Store::new(settings, table, limit, narrate))
+}
+
+/// The new identity of this process.
+///
+/// # Errors
+/// A name that can't be valid.
+pub fn fresh_holder(name: Option<&str>) -> anyhow::Result<Holder> {
+    if let Some(name) = name {
+        return Ok(Holder::fresh(name).map_err(|e| Invalid::new(format!("--name: {e}")))?);
+    }
+    let host = hostname::get().context("cannot read the host name: give one with --name")?;
+    let host = host.to_string_lossy();
+    let host = if host.is_empty() {
+        "localhost".into()
+    } else {
+        host
+    };
+    Ok(Holder::fresh(&host)?)
+}
+
+/// The term that the arguments name, or else the environment, as `eval "$(lease claim KEY)"` leaves it.
+///
+/// # Errors
+/// [`Invalid`], when a part is missing or can't be valid.
+pub fn term(
+    key: Option<Key>,
+    holder: Option<Holder>,
+    fence: Option<Fence>,
+) -> Result<Lease, Invalid> {
+    Ok(Lease {
+        key: or_variable(key, "LEASE_KEY", "a KEY")?,
+        holder: or_variable(holder, "LEASE_HOLDER", "--holder")?,
+        fence: or_variable(fence, "FENCE", "--fence")?,
+    })
+}
+
+fn or_variable<T: std::str::FromStr<Err = Invalid>>(
+    given: Option<T>,
+    variable: &str,
+    option: &str,
+) -> Result<T, Invalid> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    match env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .map_err(|e| Invalid::new(format!("{variable}: {e}"))),
+        Err(env::VarError::NotPresent) => Err(Invalid::new(format!(
+            "no {variable} in the environment: give {option}, or claim with eval \"$(lease claim KEY)\" first"
+        ))),
+        Err(env::VarError::NotUnicode(_)) => Err(Invalid::new(format!(
+            "{variable} is not UTF-8: give {option}"
+        ))),
+    }
+}
+
+/// What to add to a failure whose outcome is unknown, so that nobody takes it for "did not happen".
+#[must_use]
+pub fn doubt(failure: &Failure, advice: &str) -> String {
+    match failure.applied {
+        Applied::No => failure.to_string(),
+        Applied::Unknown => format!("{failure}; it may or may not have happened: {advice}"),
+    }
+}
+
+/// A message for a claim that failed, and may have been applied.
+#[must_use]
+pub fn claim_failed(failure: Failure, key: &Key, holder: &Holder, ttl: Ttl) -> anyhow::Error {
+    let key = key.as_str();
+    let context = match failure.applied {
+        Applied::No => format!("cannot claim {key}"),
+        Applied::Unknown => format!(
+            "it is unknown whether {key} was claimed: if it was, {} has it for at most {}",
+            holder.as_str(),
+            timing::human(ttl.get()),
+        ),
+    };
+    anyhow::Error::new(failure).context(context)
+}
+
+/// Why claiming takes longer, for people.
+#[must_use]
+pub fn waiting(waiting: &Waiting, key: &Key) -> String {
+    match waiting {
+        Waiting::For(row) => format!("waiting: {}", output::held_by(row)),
+        Waiting::Failed(failure) => format!("waiting: cannot claim {}: {failure}", key.as_str()),
+    }
+}

@@ -1,0 +1,46 @@
+//! `lease renew`: extends a lease that is held.
+
+use anyhow::anyhow;
+
+use super::{Ending, doubt, store, term, voice};
+use crate::cli::{Common, Renew, TermFormat};
+use crate::exit::Exit;
+use crate::lease::Renewal;
+use crate::output;
+use crate::timing::Ttl;
+
+/// Renews and prints the term.
+///
+/// # Errors
+/// When an argument can't be valid, the database failed, or the answer can't be printed.
+pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
+    let ttl = Ttl::new(args.ttl)?;
+    let lease = term(args.key, args.holder, args.fence)?;
+    let store = store(common)?.named(&lease.key);
+    let key = lease.key.as_str();
+    let renewed = store.renew(&lease, ttl, store.limit()).map_err(|failure| {
+        let message = doubt(
+            &failure,
+            "until you know, count on the expiry that you knew before",
+        );
+        anyhow::Error::new(failure).context(format!("cannot renew {key}: {message}"))
+    })?;
+    let grant = match renewed.answer {
+        Renewal::Renewed(grant) => grant,
+        Renewal::Lost(loss) => {
+            voice(common).error(format!("{key} is lost: {}", output::loss(&loss)));
+            return Ok(Ending::Exit(Exit::Lost));
+        }
+    };
+    let text = match args.format {
+        TermFormat::Shell => output::term_shell(&grant),
+        TermFormat::Json => output::term_json(&grant),
+    };
+    output::print(&text).map_err(|error| {
+        anyhow!(
+            "{key} is renewed until {}, but that can't be printed: {error}",
+            grant.expires_at
+        )
+    })?;
+    Ok(Ending::Exit(Exit::Done))
+}

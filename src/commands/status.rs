@@ -1,0 +1,138 @@
+//! `lease status`: who holds what, and until when.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use super::{Ending, store, voice};
+use crate::cli::{self, Common, Status, StatusFormat};
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::lease::{Invalid, Key, LeaseState};
+use crate::output::{self, Shown, Voice};
+use crate::sql::Pattern;
+use crate::store::{Failure, Store};
+
+/// How often `--watch` looks when no interval is given.
+const WATCH_INTERVAL: Duration = Duration::from_secs(2);
+/// The shortest interval.
+const WATCH_SHORTEST: Duration = Duration::from_millis(100);
+
+/// Shows the leases, once or until interrupted.
+///
+/// # Errors
+/// When an argument can't be valid, the database failed, or stdout can't be written.
+pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
+    let mut interval = None;
+    if let Some(given) = args.watch.take() {
+        interval = Some(WATCH_INTERVAL);
+        if let Some(text) = given {
+            match cli::duration(&text) {
+                Ok(every) if every >= WATCH_SHORTEST => interval = Some(every),
+                Ok(_) => {
+                    return Err(Invalid::new("--watch: give an interval of at least 100ms").into());
+                }
+                // `--watch nightly`: the interval was left out, and this is a key.
+                Err(_) => args.keys.insert(0, text),
+            }
+        }
+    }
+    let patterns: Vec<Pattern> = args.keys.iter().map(|key| Pattern::parse(key)).collect();
+    for pattern in &patterns {
+        if let Some(plain) = &pattern.plain {
+            plain.parse::<Key>()?;
+        }
+    }
+    let view = View {
+        free: args.all || !patterns.is_empty(),
+        patterns,
+        format: args.format,
+    };
+    let store = store(common)?;
+    let voice = voice(common);
+    if let Some(interval) = interval {
+        return watch(&store, &view, interval, voice);
+    }
+
+    let shown = view
+        .look(&store, None)
+        .map_err(|f| anyhow::Error::new(f).context("cannot read the leases"))?;
+    if shown.is_empty() && view.format == StatusFormat::Table {
+        voice.info("no leases");
+    } else {
+        print_or_leave(&view.text(&shown))?;
+    }
+    let all_held = view.patterns.iter().all(|p| {
+        let mut matching = shown.iter().filter(|s| p.matches(s.key())).peekable();
+        matching.peek().is_some() && matching.all(|s| s.state() == LeaseState::Held)
+    });
+    Ok(Ending::Exit(if args.exit_code && !all_held {
+        Exit::NotHeld
+    } else {
+        Exit::Done
+    }))
+}
+
+/// What is looked at, and how it is shown.
+struct View {
+    patterns: Vec<Pattern>,
+    free: bool,
+    format: StatusFormat,
+}
+
+impl View {
+    fn look(&self, store: &Store, interrupt: Option<&Interrupt>) -> Result<Vec<Shown>, Failure> {
+        let rows = store.status(&self.patterns, self.free, interrupt.map(Interrupt::flag))?;
+        let mut shown: Vec<Shown> = rows.into_iter().map(Shown::Row).collect();
+        for plain in self.patterns.iter().filter_map(|p| p.plain.as_ref()) {
+            if !shown.iter().any(|s| s.key() == plain) {
+                shown.push(Shown::NoRow(plain.clone()));
+            }
+        }
+        shown.sort_by(|a, b| a.key().cmp(b.key()));
+        Ok(shown)
+    }
+
+    fn text(&self, shown: &[Shown]) -> String {
+        match self.format {
+            StatusFormat::Table => output::status_table(shown),
+            StatusFormat::Json => output::status_json(shown),
+        }
+    }
+}
+
+/// Draws again and again. A failure that may pass is shown in the picture's place; another ends the watch.
+fn watch(store: &Store, view: &View, interval: Duration, voice: Voice) -> anyhow::Result<Ending> {
+    static INTERRUPT: Interrupt = Interrupt::new();
+    // Refused where a signal is ignored already, as INT is in a script's background: then it stays ignored.
+    let _ = ctrlc::try_set_handler(|| INTERRUPT.raise());
+    let screen = io::stdout().is_terminal();
+    while !INTERRUPT.is_raised() {
+        match view.look(store, Some(&INTERRUPT)) {
+            Ok(shown) => {
+                let text = view.text(&shown);
+                let drawn = if screen { output::redraw(&text) } else { text };
+                if !print_or_leave(&drawn)? {
+                    break;
+                }
+            }
+            Err(_) if INTERRUPT.is_raised() => break,
+            Err(failure) if failure.fault.is_transient() => {
+                voice.error(format!("cannot read the leases: {failure}"));
+            }
+            Err(failure) => {
+                return Err(anyhow::Error::new(failure).context("cannot read the leases"));
+            }
+        }
+        INTERRUPT.sleep(interval);
+    }
+    Ok(Ending::Exit(Exit::Done))
+}
+
+/// Prints; `false` when nobody reads any more, which is no error: `lease status | head -1`.
+fn print_or_leave(text: &str) -> anyhow::Result<bool> {
+    match output::print(text) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(anyhow::Error::new(error).context("cannot write to stdout")),
+    }
+}

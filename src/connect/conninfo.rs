@@ -1,0 +1,424 @@
+//! Connection strings, read as libpq reads them: a URI or `key=value` words.
+//!
+//! The rules are those of PostgreSQL's documentation ("Connection Strings") and, where it is silent, of
+//! `conninfo_parse` and `conninfo_uri_parse` in fe-connect.c. What comes out is text by keyword; what the text means is
+//! decided elsewhere. No error quotes any part of a string that may hold a password.
+
+use super::SettingsError;
+use super::keywords;
+
+/// Text by keyword, in the order in which it was given; a later entry wins over an earlier one.
+pub(super) type Words = Vec<(&'static str, String)>;
+
+/// Reads a URI, a `key=value` string, or the bare name of a database, as `psql -d` does.
+///
+/// # Errors
+/// A string that libpq would refuse, or a word that it does not know.
+pub(super) fn parse(given: &str) -> Result<Words, SettingsError> {
+    if let Some(rest) = given
+        .strip_prefix("postgresql://")
+        .or_else(|| given.strip_prefix("postgres://"))
+    {
+        return parse_uri(rest);
+    }
+    if let Some((scheme, _)) = given.split_once("://")
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '+' || c == '-' || c == '.')
+    {
+        return Err(SettingsError::new(format!(
+            "connection string: the scheme {scheme:?} is unknown (write postgresql:// or postgres://)"
+        )));
+    }
+    if given.contains('=') {
+        return parse_words(given);
+    }
+    if given.trim().is_empty() {
+        return Ok(Words::new());
+    }
+    Ok(vec![("dbname", given.to_owned())])
+}
+
+/// C's `isspace` in the "C" locale, which is not Rust's: it includes the vertical tab.
+const fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')
+}
+
+fn parse_words(given: &str) -> Result<Words, SettingsError> {
+    let mut words = Words::new();
+    let mut rest = given.trim_start_matches(is_space);
+    while !rest.is_empty() {
+        let end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
+        let name = &rest[..end];
+        let Some(value) = rest[end..].trim_start_matches(is_space).strip_prefix('=') else {
+            // The word may be a piece of a password that holds a space, so it is not repeated.
+            return Err(SettingsError::new(
+                "connection string: a word has no \"=\" after it (quote values that contain spaces: password='a b')",
+            ));
+        };
+        let (value, after) = read_value(value.trim_start_matches(is_space))?;
+        store(&mut words, name, value)?;
+        rest = after.trim_start_matches(is_space);
+    }
+    Ok(words)
+}
+
+/// One value and what stands behind it: quoted, or up to the next space; a backslash takes the next character as it is.
+fn read_value(text: &str) -> Result<(String, &str), SettingsError> {
+    let quoted = text.starts_with('\'');
+    let mut value = String::new();
+    let mut chars = text.char_indices().skip(usize::from(quoted));
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
+            '\'' if quoted => return Ok((value, &text[at + 1..])),
+            _ if !quoted && is_space(c) => return Ok((value, &text[at..])),
+            _ => value.push(c),
+        }
+    }
+    if quoted {
+        return Err(SettingsError::new(
+            "connection string: a quoted value has no closing \"'\"",
+        ));
+    }
+    Ok((value, ""))
+}
+
+/// Keeps a value under its keyword. `requiressl` is the old way of saying `sslmode`.
+fn store(words: &mut Words, name: &str, value: String) -> Result<(), SettingsError> {
+    if name == "requiressl" {
+        words.push((
+            "sslmode",
+            if value.starts_with('1') {
+                "require"
+            } else {
+                "prefer"
+            }
+            .to_owned(),
+        ));
+        return Ok(());
+    }
+    let Some(keyword) = keywords::find(name) else {
+        return Err(unknown(name));
+    };
+    words.push((keyword.name, value));
+    Ok(())
+}
+
+/// Refuses a word by its name, but only if it looks like one: with a stray space or quote, a piece of a password
+/// stands where a word should be.
+pub(super) fn unknown(name: &str) -> SettingsError {
+    if name.is_empty()
+        || name.len() > 40
+        || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    {
+        return SettingsError::new("connection string: what stands before a \"=\" is no setting");
+    }
+    match keywords::nearest(name).or(SYNONYMS.iter().find(|(s, _)| *s == name).map(|(_, k)| *k)) {
+        Some(meant) => SettingsError::new(format!("{name} is no setting: did you mean {meant}?")),
+        None => SettingsError::new(format!("{name} is no setting that libpq knows")),
+    }
+}
+
+/// Words of other drivers that are too far from libpq's own to be found by their spelling.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("database", "dbname"),
+    ("username", "user"),
+    ("pass", "password"),
+    ("passwd", "password"),
+    ("server", "host"),
+    ("timeout", "connect_timeout"),
+    ("schema", "options"),
+    ("search_path", "options"),
+    ("ssl", "sslmode"),
+];
+
+fn parse_uri(rest: &str) -> Result<Words, SettingsError> {
+    let mut words = Words::new();
+    let mut rest = rest;
+    // A user is there if an "@" comes before the first "/"; libpq looks no further than that.
+    let first = rest.find(['@', '/']);
+    if let Some(at) = first.filter(|i| rest[*i..].starts_with('@')) {
+        let credentials = &rest[..at];
+        rest = &rest[at + 1..];
+        let (user, password) = match credentials.split_once(':') {
+            Some((user, password)) => (user, password),
+            None => (credentials, ""),
+        };
+        if !user.is_empty() {
+            words.push(("user", decode(user)?));
+        }
+        if !password.is_empty() {
+            words.push(("password", decode(password)?));
+        }
+    }
+    let (hosts, ports, mut rest) = read_places(rest)?;
+    // Decoding comes after the joining, as in libpq: a "%2C" separates hosts just as a comma does.
+    if !hosts.is_empty() {
+        words.push(("host", decode(&hosts)?));
+    }
+    // A URI that names no port at all leaves the variable and the default their say.
+    if !ports.is_empty() {
+        words.push(("port", decode(&ports)?));
+    }
+    if let Some(path) = rest.strip_prefix('/') {
+        let end = path.find('?').unwrap_or(path.len());
+        if end > 0 {
+            words.push(("dbname", decode(&path[..end])?));
+        }
+        rest = &path[end..];
+    }
+    if let Some(query) = rest.strip_prefix('?') {
+        read_query(&mut words, query)?;
+    }
+    Ok(words)
+}
+
+/// The comma-separated `host[:port]` pairs, joined into one list of each kind, and what follows them.
+fn read_places(text: &str) -> Result<(String, String, &str), SettingsError> {
+    let (mut hosts, mut ports) = (String::new(), String::new());
+    let mut rest = text;
+    loop {
+        if let Some(address) = rest.strip_prefix('[') {
+            let Some(end) = address.find(']') else {
+                return Err(SettingsError::new(
+                    "connection URI: an IPv6 address has no closing \"]\"",
+                ));
+            };
+            if end == 0 {
+                return Err(SettingsError::new(
+                    "connection URI: the IPv6 address between \"[\" and \"]\" is empty",
+                ));
+            }
+            hosts.push_str(&address[..end]);
+            rest = &address[end + 1..];
+            if !rest.is_empty() && !rest.starts_with([':', '/', '?', ',']) {
+                return Err(SettingsError::new(
+                    "connection URI: after the \"]\" of an IPv6 address comes \":\", \"/\", \"?\" or \",\"",
+                ));
+            }
+        } else {
+            let end = rest.find([':', '/', '?', ',']).unwrap_or(rest.len());
+            hosts.push_str(&rest[..end]);
+            rest = &rest[end..];
+        }
+        if let Some(port) = rest.strip_prefix(':') {
+            let end = port.find(['/', '?', ',']).unwrap_or(port.len());
+            ports.push_str(&port[..end]);
+            rest = &port[end..];
+        }
+        let Some(next) = rest.strip_prefix(',') else {
+            return Ok((hosts, ports, rest));
+        };
+        rest = next;
+        hosts.push(',');
+        ports.push(',');
+    }
+}
+
+fn read_query(words: &mut Words, query: &str) -> Result<(), SettingsError> {
+    let mut rest = Some(query);
+    // libpq takes an empty query and a trailing "&" as the end.
+    while let Some(text) = rest.filter(|t| !t.is_empty()) {
+        let (pair, after) = match text.split_once('&') {
+            Some((pair, after)) => (pair, Some(after)),
+            None => (text, None),
+        };
+        rest = after;
+        let Some((name, value)) = pair.split_once('=') else {
+            return Err(SettingsError::new(
+                "connection URI: a query parameter has no \"=\" (a \"&\" in a value is written %26)",
+            ));
+        };
+        if value.contains('=') {
+            return Err(SettingsError::new(
+                "connection URI: a query parameter has more than one \"=\" (in a value it is written %3D)",
+            ));
+        }
+        let (name, value) = (decode(name)?, decode(value)?);
+        // JDBC's way of asking for TLS.
+        if name == "ssl" && value == "true" {
+            words.push(("sslmode", "require".to_owned()));
+        } else {
+            store(words, &name, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Percent-decoding. A value may have spaces around it, which are no part of it (libpq 17).
+fn decode(text: &str) -> Result<String, SettingsError> {
+    let bytes = text.trim_matches(' ').as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        if bytes[i] != b'%' {
+            decoded.push(bytes[i]);
+            i += 1;
+            continue;
+        }
+        let digit = |at: usize| bytes.get(at).and_then(|b| char::from(*b).to_digit(16));
+        match (digit(i + 1), digit(i + 2)) {
+            (Some(0), Some(0)) => {
+                return Err(SettingsError::new(
+                    "connection URI: %00 can't be part of a value",
+                ));
+            }
+            (Some(high), Some(low)) => decoded.push(u8::try_from(high * 16 + low).unwrap_or(b'?')),
+            _ => {
+                return Err(SettingsError::new(
+                    "connection URI: a \"%\" is not followed by two hexadecimal digits (a \"%\" itself is written %25)",
+                ));
+            }
+        }
+        i += 3;
+    }
+    String::from_utf8(decoded)
+        .map_err(|_| SettingsError::new("connection URI: a percent-encoded value is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(given: &str) -> Vec<(&'static str, String)> {
+        parse(given).unwrap_or_else(|e| panic!("{given}: {e}"))
+    }
+
+    fn check(given: &str, expected: &[(&str, &str)]) {
+        let words = read(given);
+        let words: Vec<(&str, &str)> = words.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        assert_eq!(words, expected, "{given}");
+    }
+
+    #[test]
+    fn key_value_strings_are_read_as_libpq_reads_them() {
+        check("", &[]);
+        check("  host = a  port=5 ", &[("host", "a"), ("port", "5")]);
+        check(
+            r"password='it\'s \\ here' user=u",
+            &[("password", r"it's \ here"), ("user", "u")],
+        );
+        check(r"password=a\ b\'c", &[("password", "a b'c")]);
+        check("password='' user=u", &[("password", ""), ("user", "u")]);
+        check("host='a'port='5'", &[("host", "a"), ("port", "5")]);
+        check("host=a host=b", &[("host", "a"), ("host", "b")]);
+        check(
+            "host=a\tport=5\nuser=u",
+            &[("host", "a"), ("port", "5"), ("user", "u")],
+        );
+        check("options='-c geqo=off'", &[("options", "-c geqo=off")]);
+        check("requiressl=1", &[("sslmode", "require")]);
+        check("mydb", &[("dbname", "mydb")]);
+        check(r"password=trailing\", &[("password", "trailing")]);
+        // An empty value takes the word behind it, in libpq as well.
+        check("password= user=u", &[("password", "user=u")]);
+    }
+
+    #[test]
+    fn uris_are_read_as_libpq_reads_them() {
+        check("postgresql://", &[]);
+        check(
+            "postgres://u:p@h:6/d",
+            &[
+                ("user", "u"),
+                ("password", "p"),
+                ("host", "h"),
+                ("port", "6"),
+                ("dbname", "d"),
+            ],
+        );
+        check(
+            "postgresql:///d?host=/run/pg&port=6",
+            &[("dbname", "d"), ("host", "/run/pg"), ("port", "6")],
+        );
+        check(
+            "postgresql://%2Frun%2Fpg/d",
+            &[("host", "/run/pg"), ("dbname", "d")],
+        );
+        check(
+            "postgresql://[::1]:6,[fe80::2],c/d",
+            &[("host", "::1,fe80::2,c"), ("port", "6,,"), ("dbname", "d")],
+        );
+        check(
+            "postgresql://a,b:7?target_session_attrs=read-write",
+            &[
+                ("host", "a,b"),
+                ("port", ",7"),
+                ("target_session_attrs", "read-write"),
+            ],
+        );
+        check(
+            "postgresql://u%40x:p%2F%3a@h",
+            &[("user", "u@x"), ("password", "p/:"), ("host", "h")],
+        );
+        check(
+            "postgresql://u:a:b@h",
+            &[("user", "u"), ("password", "a:b"), ("host", "h")],
+        );
+        check("postgresql://:p@h", &[("password", "p"), ("host", "h")]);
+        check("postgresql://u@/d", &[("user", "u"), ("dbname", "d")]);
+        check("postgresql://h/", &[("host", "h")]);
+        check("postgresql://h?", &[("host", "h")]);
+        check(
+            "postgresql://h/d?ssl=true",
+            &[("host", "h"), ("dbname", "d"), ("sslmode", "require")],
+        );
+        check("postgresql://h/a%20b", &[("host", "h"), ("dbname", "a b")]);
+        check(
+            "postgresql://h?dbname=x&user=y&",
+            &[("host", "h"), ("dbname", "x"), ("user", "y")],
+        );
+        // The "@" behind the "/" belongs to the database name.
+        check("postgresql://h/d@e", &[("host", "h"), ("dbname", "d@e")]);
+    }
+
+    #[test]
+    fn what_libpq_refuses_is_refused_without_repeating_a_password() {
+        for given in [
+            "user=u secret",
+            "password='secret",
+            "=secret",
+            "password=a secret=x'y",
+            "postgresql://u:secret%zz@h",
+            "postgresql://u:secret%00@h",
+            "postgresql://[::1",
+            "postgresql://[]",
+            "postgresql://[::1]secret",
+            "postgresql://h?password=secret=x",
+            "postgresql://h?secret",
+            "mysql://u:secret@h",
+            "hots=h password=secret",
+            "postgresql://h/d?sslmod=require&password=secret",
+        ] {
+            let Err(error) = parse(given) else {
+                panic!("{given} was taken")
+            };
+            let text = error.to_string();
+            assert!(
+                !text.contains("secret@") && !text.contains("u:secret"),
+                "{text}"
+            );
+            assert!(
+                given.contains("secret=x'y") || !text.contains("secret"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_is_refused_with_the_nearest_known_one() {
+        assert_eq!(
+            parse("hots=h").unwrap_err().to_string(),
+            "hots is no setting: did you mean host?"
+        );
+        assert_eq!(
+            parse("postgresql://h?database=d").unwrap_err().to_string(),
+            "database is no setting: did you mean dbname?"
+        );
+        assert_eq!(
+            parse("frobnicate=1").unwrap_err().to_string(),
+            "frobnicate is no setting that libpq knows"
+        );
+    }
+}

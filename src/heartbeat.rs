@@ -1,0 +1,115 @@
+//! The thread that renews and reports. It decides nothing: what a beat means for the job is `supervise`'s.
+//!
+//! It connects for each renewal and holds nothing in between. It may hang in the database for as long as one operation
+//! may take; the deadline is kept elsewhere.
+
+use std::sync::Arc;
+use std::thread;
+
+use crate::clock::BootTime;
+use crate::interrupt::Interrupt;
+use crate::lease::{Lease, Loss, Renewal};
+use crate::store::{Failure, Store};
+use crate::timing::Timing;
+
+/// What the thread has to tell.
+#[derive(Debug)]
+pub enum Beat {
+    /// Renewed; counted from the moment the renewal was sent.
+    Renewed {
+        /// When it was sent.
+        at: BootTime,
+        /// Until when the lease stays now, by the server's clock, as RFC 3339 in UTC.
+        expires_at: String,
+    },
+    /// The database failed; the thread goes on trying.
+    Failed(Failure),
+    /// The term is over, for good. The thread has ended.
+    Lost(Loss),
+    /// The thread panicked.
+    Died,
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub struct Heartbeat {
+    stop: Arc<Interrupt>,
+}
+
+impl Heartbeat {
+    /// Starts it, for a term that was claimed or renewed by a request sent at `sent`.
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub fn start(
+        store: Store,
+        lease: Lease,
+        timing: Timing,
+        sent: BootTime,
+        tell: impl Fn(Beat) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let stop = Arc::new(Interrupt::new());
+        let stopped = Arc::clone(&stop);
+        thread::Builder::new()
+            .name("lease-heartbeat".to_owned())
+            .spawn(move || {
+                let obituary = Obituary(&tell);
+                beat(&store, &lease, timing, sent, &stopped, &tell);
+                std::mem::forget(obituary);
+            })?;
+        Ok(Self { stop })
+    }
+
+    /// No renewal is sent any more. One that is on its way finds the term released, or extends it before it is.
+    pub fn stop(&self) {
+        self.stop.raise();
+    }
+}
+
+/// Reports when the thread ends in a way nobody planned.
+struct Obituary<'a, F: Fn(Beat)>(&'a F);
+
+impl<F: Fn(Beat)> Drop for Obituary<'_, F> {
+    fn drop(&mut self) {
+        (self.0)(Beat::Died);
+    }
+}
+
+fn beat(
+    store: &Store,
+    lease: &Lease,
+    timing: Timing,
+    sent: BootTime,
+    stop: &Interrupt,
+    tell: &impl Fn(Beat),
+) {
+    let mut next = timing.next_beat(sent);
+    let mut failures = 0;
+    loop {
+        stop.sleep(next.remaining());
+        if stop.is_raised() {
+            return;
+        }
+        match store.renew(lease, timing.ttl(), timing.try_limit()) {
+            Ok(renewed) => match renewed.answer {
+                Renewal::Renewed(grant) => {
+                    failures = 0;
+                    next = timing.next_beat(renewed.at);
+                    tell(Beat::Renewed {
+                        at: renewed.at,
+                        expires_at: grant.expires_at,
+                    });
+                }
+                Renewal::Lost(loss) => {
+                    tell(Beat::Lost(loss));
+                    return;
+                }
+            },
+            Err(failure) => {
+                failures += 1;
+                next = BootTime::now() + timing.retry_pause(failures);
+                tell(Beat::Failed(failure));
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The table of leases, for people and as JSON.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{escape, harmless_json, whole_seconds};
+use crate::lease::{LeaseState, Row};
+use crate::timing::human;
+
+/// A line of `status`: a row, or a key that was asked for and has none.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// The row.
+    Row(Row),
+    /// A free key without a row.
+    NoRow(String),
+}
+
+impl Shown {
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Row(row) => &row.key,
+            Self::NoRow(key) => key,
+        }
+    }
+
+    /// The state; free without a row.
+    #[must_use]
+    pub const fn state(&self) -> LeaseState {
+        match self {
+            Self::Row(row) => row.state,
+            Self::NoRow(_) => LeaseState::Free,
+        }
+    }
+}
+
+const NOTHING: &str = "-";
+
+/// Columns for people.
+#[must_use]
+pub fn status_table(shown: &[Shown]) -> String {
+    let head = ["KEY", "STATE", "HOLDER", "FENCE", "HELD FOR", "EXPIRES IN"].map(str::to_owned);
+    let lines: Vec<[String; 6]> = std::iter::once(head)
+        .chain(shown.iter().map(columns))
+        .collect();
+    let widths: [usize; 6] = std::array::from_fn(|c| {
+        lines
+            .iter()
+            .map(|line| line[c].chars().count())
+            .max()
+            .unwrap_or(0)
+    });
+    lines
+        .iter()
+        .map(|line| {
+            let padded: Vec<String> = line
+                .iter()
+                .zip(widths)
+                .map(|(text, width)| format!("{text}{}", " ".repeat(width - text.chars().count())))
+                .collect();
+            format!("{}\n", padded.join("  ").trim_end())
+        })
+        .collect()
+}
+
+fn columns(shown: &Shown) -> [String; 6] {
+    let Shown::Row(row) = shown else {
+        let nothing = NOTHING.to_owned();
+        return [
+            escape(shown.key()),
+            LeaseState::Free.word().to_owned(),
+            nothing.clone(),
+            nothing.clone(),
+            nothing.clone(),
+            nothing,
+        ];
+    };
+    let held_for = match row.state {
+        LeaseState::Held | LeaseState::Expired => span(row.held_for_ms),
+        LeaseState::Cooling | LeaseState::Free => NOTHING.to_owned(),
+    };
+    let expires_in = match row.state {
+        LeaseState::Held | LeaseState::Cooling => span(row.expires_in_ms),
+        LeaseState::Expired => format!("{} ago", span(row.expires_in_ms.saturating_neg())),
+        LeaseState::Free => NOTHING.to_owned(),
+    };
+    [
+        escape(&row.key),
+        row.state.word().to_owned(),
+        row.holder.as_deref().map_or(NOTHING.to_owned(), escape),
+        row.fence.to_string(),
+        held_for,
+        expires_in,
+    ]
+}
+
+/// Beyond this a row says "for ever" in one way or another (`infinity`, the year 9999).
+const FOREVER_MS: i64 = 1_000_000_000_000_000;
+
+fn span(ms: i64) -> String {
+    if ms >= FOREVER_MS {
+        return "forever".to_owned();
+    }
+    human(whole_seconds(Duration::from_millis(
+        u64::try_from(ms).unwrap_or(0),
+    )))
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    key: &'a str,
+    state: LeaseState,
+    holder: Option<&'a str>,
+    fence: Option<i64>,
+    acquired_at: Option<&'a str>,
+    expires_at: Option<&'a str>,
+    expires_in_ms: Option<i64>,
+    held_for_ms: Option<i64>,
+}
+
+/// A JSON array, an object a line.
+#[must_use]
+pub fn status_json(shown: &[Shown]) -> String {
+    let lines: Vec<String> = shown
+        .iter()
+        .map(|shown| {
+            let line = match shown {
+                Shown::Row(row) => Line {
+                    key: &row.key,
+                    state: row.state,
+                    holder: row.holder.as_deref(),
+                    fence: Some(row.fence.get()),
+                    acquired_at: Some(&row.acquired_at),
+                    expires_at: Some(&row.expires_at),
+                    expires_in_ms: Some(row.expires_in_ms),
+                    held_for_ms: Some(row.held_for_ms),
+                },
+                Shown::NoRow(key) => Line {
+                    key,
+                    state: LeaseState::Free,
+                    holder: None,
+                    fence: None,
+                    acquired_at: None,
+                    expires_at: None,
+                    expires_in_ms: None,
+                    held_for_ms: None,
+                },
+            };
+            serde_json::to_string(&line).expect("text and numbers have a JSON form")
+        })
+        .collect();
+    if lines.is_empty() {
+        return "[]\n".to_owned();
+    }
+    harmless_json(format!("[{}]\n", lines.join(",\n ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::Fence;
+
+    fn row(state: LeaseState, holder: Option<&str>, expires_in_ms: i64) -> Shown {
+        Shown::Row(Row {
+            key: "nightly".to_owned(),
+            state,
+            holder: holder.map(str::to_owned),
+            fence: Fence::from_row(1_796_098_343_884_123),
+            acquired_at: "2026-12-01T04:00:20.884Z".to_owned(),
+            expires_at: "2026-12-01T04:12:24.884Z".to_owned(),
+            expires_in_ms,
+            held_for_ms: 724_300,
+        })
+    }
+
+    #[test]
+    fn the_table_reads_as_documented() {
+        let table = status_table(&[row(LeaseState::Held, Some("web-3-5f0c9a1e77b2"), 48_700)]);
+        assert_eq!(
+            table,
+            "KEY      STATE  HOLDER              FENCE             HELD FOR  EXPIRES IN\n\
+             nightly  held   web-3-5f0c9a1e77b2  1796098343884123  12m 4s    48s\n"
+        );
+    }
+
+    #[test]
+    fn every_state_has_its_line() {
+        let table = status_table(&[
+            row(LeaseState::Expired, Some("w"), -200_000),
+            row(LeaseState::Cooling, None, 9_000),
+            row(LeaseState::Held, Some("w"), 9_000_000_000_000_000),
+            Shown::NoRow("k".to_owned()),
+        ]);
+        assert!(table.contains("3m 20s ago"), "{table}");
+        assert!(table.contains("cooling  -"), "{table}");
+        assert!(table.contains("forever"), "{table}");
+        assert!(
+            table.ends_with("k        free     -       -                 -         -\n"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn json_has_null_where_there_is_nothing() {
+        let json = status_json(&[
+            row(LeaseState::Free, None, -5),
+            Shown::NoRow("k".to_owned()),
+        ]);
+        let parsed: serde_json::Value = serde_json::from_str(&json).expect("valid JSON");
+        assert_eq!(parsed[0]["holder"], serde_json::Value::Null);
+        assert_eq!(parsed[0]["expires_in_ms"], -5);
+        assert_eq!(parsed[1]["state"], "free");
+        assert_eq!(parsed[1]["fence"], serde_json::Value::Null);
+        assert_eq!(status_json(&[]), "[]\n");
+    }
+}

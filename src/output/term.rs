@@ -1,0 +1,61 @@
+//! A term as scripts read it.
+
+use serde::Serialize;
+
+use super::harmless_json;
+use crate::lease::Grant;
+
+/// A word in quotes for a POSIX shell, whatever it contains: single quotes keep everything but themselves.
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Lines for `eval "$(lease claim KEY)"`.
+#[must_use]
+pub fn term_shell(grant: &Grant) -> String {
+    [
+        ("LEASE_KEY", grant.lease.key.as_str()),
+        ("LEASE_HOLDER", grant.lease.holder.as_str()),
+        ("FENCE", &grant.lease.fence.to_string()),
+        ("LEASE_EXPIRES_AT", &grant.expires_at),
+    ]
+    .map(|(name, value)| format!("export {name}={}\n", shell_word(value)))
+    .concat()
+}
+
+#[derive(Serialize)]
+struct Term<'a> {
+    key: &'a str,
+    holder: &'a str,
+    fence: i64,
+    acquired_at: &'a str,
+    expires_at: &'a str,
+    expires_in_ms: u64,
+}
+
+/// One JSON object.
+#[must_use]
+pub fn term_json(grant: &Grant) -> String {
+    let term = Term {
+        key: grant.lease.key.as_str(),
+        holder: grant.lease.holder.as_str(),
+        fence: grant.lease.fence.get(),
+        acquired_at: &grant.acquired_at,
+        expires_at: &grant.expires_at,
+        expires_in_ms: u64::try_from(grant.expires_in.as_millis()).unwrap_or(u64::MAX),
+    };
+    let json = serde_json::to_string(&term).expect("text and numbers have a JSON form");
+    harmless_json(json) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_quotes_keep_everything() {
+        assert_eq!(shell_word("nightly"), "'nightly'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word("$(rm -rf /)\n`x` \\"), "'$(rm -rf /)\n`x` \\'");
+    }
+}

@@ -1,0 +1,371 @@
+//! Every statement, a named constant each, with its contract above it.
+//!
+//! Rules that hold for all of them:
+//! - All times are `clock_timestamp()`, the server's: never `now()`, which is fixed at the start of the transaction, and
+//!   never a client's clock. Values that belong together come from one reading.
+//! - The table is always named with its schema, and `search_path` is `pg_catalog` (see [`BEGIN`]): neither a role's
+//!   search path nor a function of the same name in another schema changes what a statement means.
+//! - Durations arrive as microseconds in a BIGINT.
+//!
+//! `{t}` stands for the table, `{micros:X}` for the microseconds since 1970 of `X`, `{row:R}` for the columns that
+//! describe a row `R` which carries a reading of the clock as `R.now`; [`Statements::new`] fills them in.
+
+mod pattern;
+mod table;
+
+pub use self::pattern::Pattern;
+pub use self::table::{Table, quote};
+
+/// Opens the transaction of an operation, together with the settings that its surroundings could spoil, in one flight.
+///
+/// - READ COMMITTED, because under a role whose default is serializable a contended statement fails with 40001 instead of
+///   answering.
+/// - SET LOCAL works through PgBouncer in transaction mode, leaks to nobody, and undoes what another client leaked.
+/// - The search path comes first, so that nothing after it can be looked up elsewhere.
+/// - The limits come before the statement, since a `statement_timeout` that is set inside a statement does not bound it.
+///   `idle_in_transaction_session_timeout` ends us on the server if this machine freezes between the statement and
+///   COMMIT, with the row locked.
+/// - Durability is raised, never lowered: a grant that a crash can undo is no grant.
+///
+/// `{statement_ms}`, `{lock_ms}` and `{idle_ms}` are filled in by [`begin`].
+const BEGIN: &str = "\
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL search_path = pg_catalog;
+SET LOCAL statement_timeout = {statement_ms};
+SET LOCAL lock_timeout = {lock_ms};
+SET LOCAL idle_in_transaction_session_timeout = {idle_ms};
+SELECT set_config('synchronous_commit', 'on', true)
+ WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+
+/// The same for reading, on a standby too: no durability to raise.
+const BEGIN_READ: &str = "\
+BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY;
+SET LOCAL search_path = pg_catalog;
+SET LOCAL statement_timeout = {statement_ms};
+SET LOCAL lock_timeout = {lock_ms};
+SET LOCAL idle_in_transaction_session_timeout = {idle_ms}";
+
+/// Ends the transaction of an operation. Held back until the answer has arrived in time.
+pub const COMMIT: &str = "COMMIT";
+
+/// Takes the lease if it is free or expired, extends it if it is the caller's and unexpired, otherwise does nothing and
+/// says who has it.
+///
+/// Parameters: key, holder, ttl. Answers `granted`, `inserted` and a row; no row at all, or a row that is not in
+/// anybody's way, means that another claim came first, and that the statement has to be asked again.
+///
+/// - A claim that loses writes nothing: `look` comes first, because ON CONFLICT DO UPDATE locks the row (transaction id,
+///   WAL, flush) even where its WHERE is false.
+/// - The WHERE and the SET of DO UPDATE are evaluated after the row lock was obtained, so the expiry counts from there. A
+///   claim behind a row that is locked for longer than the ttl would otherwise be born expired.
+/// - The fence stays for the same holder on an unexpired lease, so that a claim repeated because its answer was lost
+///   returns the same term. Otherwise it is larger than its predecessor, and tied to the clock, so that it grows even
+///   across the loss of the row.
+/// - `least(acquired_at, now)`: where the server's clock was set back, the CHECK must not refuse a holder its own lease.
+/// - A new row's fence was computed before the INSERT could have waited for a row that was being deleted: see [`FRESHEN`].
+const CLAIM: &str = "\
+WITH look AS MATERIALIZED (
+    SELECT key, holder, fence, acquired_at, expires_at, clock_timestamp() AS now
+      FROM {t}
+     WHERE key = $1
+), attempt AS (
+    INSERT INTO {t} AS l (key, holder, fence, acquired_at, expires_at)
+    SELECT $1, $2, {micros:c.now}, c.now, c.now + $3 * interval '1 microsecond'
+      FROM (SELECT clock_timestamp() AS now) AS c
+     WHERE NOT EXISTS (SELECT FROM look WHERE look.holder <> $2 AND look.expires_at > look.now)
+    ON CONFLICT (key) DO UPDATE
+       SET (holder, fence, acquired_at, expires_at) = (
+           SELECT EXCLUDED.holder,
+                  CASE WHEN s.ours THEN l.fence ELSE greatest(l.fence + 1, {micros:s.now}) END,
+                  CASE WHEN s.ours THEN least(l.acquired_at, s.now) ELSE s.now END,
+                  s.now + $3 * interval '1 microsecond'
+             FROM (SELECT c.now, l.holder = EXCLUDED.holder AND l.expires_at > c.now AS ours
+                     FROM (SELECT clock_timestamp() AS now) AS c) AS s)
+     WHERE l.holder = EXCLUDED.holder OR l.expires_at <= clock_timestamp()
+    RETURNING l.key, l.holder, l.fence, l.acquired_at, l.expires_at,
+              l.expires_at - $3 * interval '1 microsecond' AS now, (l.xmax = 0) AS inserted
+)
+SELECT true AS granted, r.inserted, {row:r}
+  FROM attempt AS r
+UNION ALL
+SELECT false, false, {row:r}
+  FROM look AS r
+ WHERE NOT EXISTS (SELECT FROM attempt)";
+
+/// Reads the clock again for a row that [`CLAIM`] has just inserted, in the same transaction.
+///
+/// Parameters: key, holder, ttl, fence. The INSERT may have waited for a row that was being deleted, while another holder
+/// came and went; only a reading made once the row exists is later than every fence before it.
+const FRESHEN: &str = "\
+UPDATE {t} AS l
+   SET (fence, acquired_at, expires_at) = (
+       SELECT greatest(l.fence, {micros:c.now}), c.now, c.now + $3 * interval '1 microsecond'
+         FROM (SELECT clock_timestamp() AS now) AS c)
+ WHERE l.key = $1 AND l.holder = $2 AND l.fence = $4
+RETURNING true AS granted, false AS inserted, {row:l+ttl}";
+
+/// Extends an unexpired term. No row is final: the caller is no longer the holder.
+///
+/// Parameters: key, holder, ttl, fence. The clock is read once the row is locked: an UPDATE that waits for a row which is
+/// only locked, not changed, would go on with the reading it made before, and bring an expired lease back.
+const RENEW: &str = "\
+WITH locked AS MATERIALIZED (
+    SELECT key, acquired_at, expires_at
+      FROM {t}
+     WHERE key = $1 AND holder = $2 AND fence = $4
+       FOR NO KEY UPDATE
+), term AS MATERIALIZED (
+    SELECT key, acquired_at, expires_at, clock_timestamp() AS now FROM locked
+)
+UPDATE {t} AS l
+   SET acquired_at = least(l.acquired_at, term.now),
+       expires_at = term.now + $3 * interval '1 microsecond'
+  FROM term
+ WHERE l.key = term.key AND l.holder = $2 AND l.fence = $4 AND term.expires_at > term.now
+RETURNING true AS granted, false AS inserted, {row:l+ttl}";
+
+/// Ends a term, expired or not. The row stays, so that the fence goes on.
+///
+/// Parameters: key, holder, fence, hold. The expiry becomes now, or `acquired_at + hold` where that is later.
+const RELEASE: &str = "\
+UPDATE {t} AS l
+   SET (holder, acquired_at, expires_at) = (SELECT '', {ended:l,$4})
+ WHERE l.key = $1 AND l.holder = $2 AND l.fence = $3
+RETURNING l.key";
+
+/// Ends whatever term there is, or only the one with the given fence, and answers the row as it was before.
+///
+/// Parameters: key, fence (or NULL), hold. A cooling lease ends too: an operator who forces a release wants the next
+/// claim to succeed.
+const EVICT: &str = "\
+WITH locked AS MATERIALIZED (
+    SELECT key, holder, fence, acquired_at, expires_at
+      FROM {t}
+     WHERE key = $1 AND ($2::bigint IS NULL OR fence = $2)
+       FOR NO KEY UPDATE
+), term AS MATERIALIZED (
+    SELECT locked.*, clock_timestamp() AS now FROM locked
+)
+UPDATE {t} AS l
+   SET (holder, acquired_at, expires_at) = (SELECT '', {ended:l,$3})
+  FROM term AS r
+ WHERE l.key = r.key AND l.fence = r.fence AND (r.holder <> '' OR r.expires_at > r.now)
+RETURNING {row:r}";
+
+/// Answers the row of one key, if there is one. Parameter: key.
+const LOOK: &str = "\
+SELECT {row:r}
+  FROM (SELECT l.*, clock_timestamp() AS now FROM {t} AS l WHERE l.key = $1) AS r";
+
+/// Answers many rows, by key. Parameters: whether free ones too; LIKE patterns, or NULL for every key.
+const STATUS: &str = "\
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+SELECT {row:r}
+  FROM (SELECT l.*, clock.now FROM {t} AS l CROSS JOIN clock) AS r
+ WHERE ($1 OR r.holder <> '' OR r.expires_at > r.now)
+   AND ($2::text[] IS NULL OR r.key LIKE ANY ($2))
+ ORDER BY r.key COLLATE \"C\"";
+
+/// Serializes the making of the table, by one lock for each table name: fifty replicas that start at once make it once.
+///
+/// The one place for an advisory lock: short, and released by COMMIT. Parameter: the table's quoted name.
+pub const MAKE_LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('pglease ' || $1, 0))";
+
+/// Whether the table exists already. CREATE TABLE IF NOT EXISTS demands the CREATE privilege even then.
+/// Parameter: the table's quoted name.
+pub const EXISTS: &str = "SELECT to_regclass($1) IS NOT NULL";
+
+/// Makes the table.
+///
+/// - The CHECK turns a wrong duration into an error instead of a lease that nobody can see.
+/// - No index but the primary key, and room in each page: heartbeats stay HOT updates, and the table does not grow.
+/// - The default of `fence` is for programs that insert rows with statements of their own.
+const CREATE: &str = "\
+CREATE TABLE IF NOT EXISTS {t} (
+    key         text        PRIMARY KEY,
+    holder      text        NOT NULL,
+    fence       bigint      NOT NULL DEFAULT {micros:clock_timestamp()},
+    acquired_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    expires_at  timestamptz NOT NULL,
+    CONSTRAINT lease_validity CHECK (expires_at > acquired_at)
+) WITH (fillfactor = 50)";
+
+/// The limits of one operation, as the server enforces them.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most that a statement may take, in milliseconds.
+    pub statement_ms: u64,
+    /// The most that it may wait for a row lock, in milliseconds.
+    pub lock_ms: u64,
+    /// The most that the transaction may stand idle, in milliseconds.
+    pub idle_ms: u64,
+}
+
+/// The opening flight of an operation. Zero would mean "no limit", so every limit is at least a millisecond.
+#[must_use]
+pub fn begin(writes: bool, limits: Limits) -> String {
+    let text = if writes { BEGIN } else { BEGIN_READ };
+    text.replace("{statement_ms}", &limits.statement_ms.max(1).to_string())
+        .replace("{lock_ms}", &limits.lock_ms.max(1).to_string())
+        .replace("{idle_ms}", &limits.idle_ms.max(1).to_string())
+}
+
+/// The statements for one table.
+#[derive(Clone, Debug)]
+pub struct Statements {
+    /// See `CLAIM` in the source.
+    pub claim: String,
+    /// See `FRESHEN` in the source.
+    pub freshen: String,
+    /// See `RENEW` in the source.
+    pub renew: String,
+    /// See `RELEASE` in the source.
+    pub release: String,
+    /// See `EVICT` in the source.
+    pub evict: String,
+    /// See `LOOK` in the source.
+    pub look: String,
+    /// See `STATUS` in the source.
+    pub status: String,
+    /// See `CREATE` in the source.
+    pub create: String,
+}
+
+impl Statements {
+    /// Fills in the table.
+    #[must_use]
+    pub fn new(table: &Table) -> Self {
+        let fill = |text: &str| expand(text).replace("{t}", &table.quoted());
+        Self {
+            claim: fill(CLAIM),
+            freshen: fill(FRESHEN),
+            renew: fill(RENEW),
+            release: fill(RELEASE),
+            evict: fill(EVICT),
+            look: fill(LOOK),
+            status: fill(STATUS),
+            create: fill(CREATE),
+        }
+    }
+}
+
+/// The SQL of `lease init --print`: what the first claim would run.
+#[must_use]
+pub fn script(table: &Table) -> String {
+    format!(
+        "BEGIN;\nSET LOCAL search_path = pg_catalog;\n{};\nCOMMIT;\n",
+        Statements::new(table).create
+    )
+}
+
+/// Replaces the `{word:argument}` fragments.
+fn expand(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        let end = start
+            + rest[start..]
+                .find('}')
+                .expect("every fragment of a statement is closed");
+        out.push_str(&rest[..start]);
+        match rest[start + 1..end].split_once(':') {
+            Some(("micros", instant)) => out.push_str(&micros(instant)),
+            Some(("row", "l+ttl")) => {
+                out.push_str(&row("l", "(l.expires_at - $3 * interval '1 microsecond')"));
+            }
+            Some(("row", alias)) => out.push_str(&row(alias, &format!("{alias}.now"))),
+            Some(("ended", pair)) => {
+                let (alias, hold) = pair
+                    .split_once(',')
+                    .expect("ended takes a row and a duration");
+                out.push_str(&ended(alias, hold));
+            }
+            Some((other, _)) => unreachable!("no such fragment: {other}"),
+            None => out.push_str(&rest[start..=end]),
+        }
+        rest = &rest[end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Microseconds since 1970. Exact as a double (before PostgreSQL 14) as well as as a numeric; below 2^53 until 2255.
+fn micros(instant: &str) -> String {
+    format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
+}
+
+/// `acquired_at, expires_at` of a term that ends now, or `hold` after it began. One microsecond apart at least, for the
+/// CHECK; and never counted from a beginning that lies in the future because the clock was set back.
+fn ended(alias: &str, hold: &str) -> String {
+    format!(
+        "e.began, greatest(e.now, e.began + {hold} * interval '1 microsecond')
+          FROM (SELECT c.now, least({alias}.acquired_at, c.now - interval '1 microsecond') AS began
+                  FROM (SELECT clock_timestamp() AS now) AS c) AS e"
+    )
+}
+
+/// The columns that describe a row: key, state, holder (NULL when empty), fence, acquired_at, expires_at (text),
+/// expires_in_ms, held_for_ms. Rows that others wrote may hold `infinity`, which can't be subtracted before PostgreSQL 17.
+fn row(alias: &str, now: &str) -> String {
+    let text = |column: &str| {
+        format!(
+            "CASE WHEN isfinite({alias}.{column})
+                 THEN to_char({alias}.{column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')
+                 ELSE {alias}.{column}::text END AS {column}"
+        )
+    };
+    let millis = |column: &str, sign: i8, name: &str| {
+        format!(
+            "CASE WHEN isfinite({alias}.{column})
+                 THEN {sign} * floor(extract(epoch FROM {alias}.{column} - {now}) * 1000)::bigint
+                 WHEN {alias}.{column} > {now} THEN {sign} * 9000000000000000
+                 ELSE {sign} * -9000000000000000 END AS {name}"
+        )
+    };
+    format!(
+        "{alias}.key,
+       CASE WHEN {alias}.holder <> '' AND {alias}.expires_at > {now} THEN 'held'
+            WHEN {alias}.holder <> '' THEN 'expired'
+            WHEN {alias}.expires_at > {now} THEN 'cooling'
+            ELSE 'free' END AS state,
+       nullif({alias}.holder, '') AS holder,
+       {alias}.fence,
+       {},
+       {},
+       {},
+       {}",
+        text("acquired_at"),
+        text("expires_at"),
+        millis("expires_at", 1, "expires_in_ms"),
+        millis("acquired_at", -1, "held_for_ms"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fragment_is_filled_in() {
+        let s = Statements::new(&Table::parse("jobs.lease").expect("a table"));
+        for text in [
+            &s.claim, &s.freshen, &s.renew, &s.release, &s.evict, &s.look, &s.status, &s.create,
+        ] {
+            assert!(!text.contains(['{', '}']), "{text}");
+            assert!(text.contains(r#""jobs"."lease""#), "{text}");
+        }
+        let flight = begin(
+            true,
+            Limits {
+                statement_ms: 0,
+                lock_ms: 5,
+                idle_ms: 7,
+            },
+        );
+        assert!(!flight.contains(['{', '}']), "{flight}");
+        assert!(
+            flight.contains("statement_timeout = 1;"),
+            "zero would mean no limit: {flight}"
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! The name of the table, always with its schema and in quotes.
+
+use crate::lease::Invalid;
+
+/// The longest identifier that PostgreSQL keeps whole (`NAMEDATALEN - 1`); a longer one is cut, and two tables could
+/// become one.
+const IDENTIFIER_MAX_BYTES: usize = 63;
+
+/// The table, always with its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    schema: String,
+    name: String,
+}
+
+impl Table {
+    /// Reads `schema.table`, or a bare name for a table in `public`.
+    ///
+    /// # Errors
+    /// An empty part, one that is too long or holds a NUL, or more than one dot.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let (schema, name) = text.split_once('.').unwrap_or(("public", text));
+        for part in [schema, name] {
+            if part.is_empty() || part.contains(['\0', '.']) {
+                return Err(Invalid::new(format!(
+                    "--table {text:?} names no table: give schema.table, or a bare name for one in public"
+                )));
+            }
+            if part.len() > IDENTIFIER_MAX_BYTES {
+                return Err(Invalid::new(format!(
+                    "--table {text:?} is too long: PostgreSQL keeps {IDENTIFIER_MAX_BYTES} bytes of a name"
+                )));
+            }
+        }
+        Ok(Self {
+            schema: schema.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// The quoted schema.
+    #[must_use]
+    pub fn schema(&self) -> String {
+        quote(&self.schema)
+    }
+
+    /// `"schema"."table"`, for a statement.
+    #[must_use]
+    pub fn quoted(&self) -> String {
+        format!("{}.{}", quote(&self.schema), quote(&self.name))
+    }
+
+    /// The name for a message: quoted only where it has to be.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        format!(
+            "{}.{}",
+            quote_if_needed(&self.schema),
+            quote_if_needed(&self.name)
+        )
+    }
+}
+
+/// An identifier in quotes, as `quote_ident` writes it.
+#[must_use]
+pub fn quote(identifier: &str) -> String {
+    format!("\"{}\"", identifier.replace('"', "\"\""))
+}
+
+fn quote_if_needed(identifier: &str) -> String {
+    let plain = !identifier.starts_with(|c: char| c.is_ascii_digit())
+        && identifier
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if plain {
+        identifier.to_owned()
+    } else {
+        quote(identifier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_a_schema_and_a_name_and_both_are_quoted() {
+        assert_eq!(
+            Table::parse("lease").map(|t| t.quoted()),
+            Ok(r#""public"."lease""#.to_owned())
+        );
+        assert_eq!(
+            Table::parse(r#"My Jobs.le"ase"#).map(|t| t.quoted()),
+            Ok(r#""My Jobs"."le""ase""#.to_owned())
+        );
+        assert_eq!(
+            Table::parse("public.lease").map(|t| t.shown()),
+            Ok("public.lease".to_owned())
+        );
+        for bad in ["", ".", "a.", ".b", "a.b.c", "a\0b", &"x".repeat(64)] {
+            assert!(Table::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! One database operation, bounded in time by the process itself.
+//!
+//! The `postgres` crate can't bound a call: with a server that is frozen, or a peer that accepts and never answers, it
+//! waits for ever, since the kernel still acknowledges. So an operation runs on a thread of its own that its caller can
+//! abandon. Nobody joins it; the process leaves by `exit`; keepalives and `tcp_user_timeout` end it in the end.
+//!
+//! What an abandoned thread must never do is COMMIT. One atomic decides: the thread takes it before it sends COMMIT, the
+//! caller takes it before it gives up, and whoever comes second yields.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use postgres::Client;
+
+use super::failure::{Applied, Failure};
+use crate::clock::BootTime;
+use crate::connect::{self, Access, Settings};
+use crate::fault::Fault;
+use crate::sql::{self, Limits};
+use crate::timing;
+
+/// The transaction may be given up without a trace.
+const OPEN: u8 = 0;
+/// COMMIT is on its way: giving up now leaves the outcome unknown.
+const COMMITTING: u8 = 1;
+/// Given up: the thread must not commit.
+const ABANDONED: u8 = 2;
+
+/// How long the caller sleeps at most before it reads the boot-time clock again: the channel's own timeout is measured
+/// on a clock that stands still in suspend.
+const SLICE: Duration = Duration::from_millis(500);
+/// The same when an interrupt has to be noticed.
+const INTERRUPTIBLE_SLICE: Duration = Duration::from_millis(15);
+/// How long the caller waits for a connection to be closed in good order, after it has its answer. A server logs a
+/// client that vanished.
+const GOODBYE: Duration = Duration::from_millis(100);
+
+/// What one attempt needs to know.
+pub(super) struct Attempt {
+    pub(super) settings: Arc<Settings>,
+    pub(super) application_name: String,
+    pub(super) access: Access,
+    /// When it has to be over, on this machine's clock.
+    pub(super) by: BootTime,
+    /// How long the transaction may stand idle on the server.
+    pub(super) idle: Duration,
+    /// Whether there is anything to commit.
+    pub(super) commits: bool,
+}
+
+/// An answer, and when the statement that brought it was sent.
+#[derive(Clone, Debug)]
+pub struct Sent<T> {
+    /// The answer.
+    pub answer: T,
+    /// The local instant just before the statement left: what the server decided, it decided later.
+    pub at: BootTime,
+}
+
+/// Runs `work` in a transaction on a connection of its own, and commits.
+///
+/// `interrupt` ends the attempt early, if nothing has been committed yet.
+pub(super) fn attempt<T, W>(
+    attempt: Attempt,
+    interrupt: Option<&AtomicBool>,
+    work: W,
+) -> Result<Sent<T>, Failure>
+where
+    T: Send + 'static,
+    W: FnOnce(&mut Client) -> Result<T, Failure> + Send + 'static,
+{
+    let by = attempt.by;
+    let started = BootTime::now();
+    let phase = Arc::new(AtomicU8::new(OPEN));
+    let worker_phase = Arc::clone(&phase);
+    let (answers, answer) = mpsc::channel();
+    let (closing, closed) = mpsc::channel::<()>();
+    let spawned = thread::Builder::new()
+        .name("lease-database".to_owned())
+        .spawn(move || {
+            let result = converse(&attempt, &worker_phase, work);
+            match result {
+                Ok((sent, client)) => {
+                    // The answer first: saying goodbye can hang.
+                    if answers.send(Ok(sent)).is_ok() {
+                        drop(client.close());
+                    }
+                }
+                Err(failure) => drop(answers.send(Err(failure))),
+            }
+            drop(closing);
+        });
+    if let Err(error) = spawned {
+        return Err(Failure::new(
+            Fault::Busy,
+            format!("no thread for the database operation: {error}"),
+        ));
+    }
+
+    let slice = if interrupt.is_some() {
+        INTERRUPTIBLE_SLICE
+    } else {
+        SLICE
+    };
+    loop {
+        let left = by.remaining();
+        match answer.recv_timeout(left.min(slice)) {
+            Ok(result) => {
+                // Only a wish: the answer is here.
+                let _ = closed.recv_timeout(GOODBYE);
+                return result;
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let gone = Failure::new(
+                    Fault::Refused,
+                    "the database operation ended without an answer: a bug in lease",
+                );
+                return Err(if phase.load(Ordering::SeqCst) == COMMITTING {
+                    gone.unknown()
+                } else {
+                    gone
+                });
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let interrupted = interrupt.is_some_and(|flag| flag.load(Ordering::SeqCst));
+        if !interrupted && !by.has_passed() {
+            continue;
+        }
+        let given_up = phase
+            .compare_exchange(OPEN, ABANDONED, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok();
+        if given_up && interrupted {
+            return Err(Failure::new(Fault::Timeout, "interrupted"));
+        }
+        if by.has_passed() {
+            let limit = timing::human(by.since(started) + Duration::from_micros(500));
+            let failure = Failure::new(
+                Fault::Timeout,
+                format!("the database did not answer within {limit}"),
+            );
+            return Err(if given_up { failure } else { failure.unknown() });
+        }
+        // Interrupted, but COMMIT is on its way: its answer decides.
+    }
+}
+
+/// Connect, BEGIN, the statement, and COMMIT only if the answer came in time.
+fn converse<T, W>(
+    attempt: &Attempt,
+    phase: &AtomicU8,
+    work: W,
+) -> Result<(Sent<T>, Client), Failure>
+where
+    W: FnOnce(&mut Client) -> Result<T, Failure>,
+{
+    let mut client = connect::open(
+        &attempt.settings,
+        &attempt.application_name,
+        attempt.access,
+        attempt.by,
+    )
+    .map_err(|e| Failure::new(e.fault, e.message))?;
+    client
+        .batch_execute(&sql::begin(
+            attempt.access == Access::Write,
+            limits(attempt),
+        ))
+        .map_err(|e| Failure::from_postgres(&e))?;
+    let at = BootTime::now();
+    let answer = work(&mut client)?;
+    if !attempt.commits {
+        return Ok((Sent { answer, at }, client));
+    }
+    if attempt.by.has_passed()
+        || phase
+            .compare_exchange(OPEN, COMMITTING, Ordering::SeqCst, Ordering::SeqCst)
+            .is_err()
+    {
+        return Err(Failure::new(Fault::Timeout, "the answer came too late"));
+    }
+    match client.batch_execute(sql::COMMIT) {
+        Ok(()) => Ok((Sent { answer, at }, client)),
+        Err(error) => {
+            let failure = Failure::from_postgres(&error);
+            // A server that ends the session while COMMIT waits for a standby has committed. One that answers with
+            // any other error has not.
+            let unknown = match failure.fault {
+                Fault::Unreachable | Fault::Down | Fault::Timeout => true,
+                Fault::Conflict
+                | Fault::Busy
+                | Fault::ReadOnly
+                | Fault::NoTable
+                | Fault::Denied
+                | Fault::Login
+                | Fault::Refused => false,
+            };
+            Err(if unknown { failure.unknown() } else { failure })
+        }
+    }
+}
+
+/// The server's limits end a little before ours, so that its own, clearer, message arrives; and waiting for a lock ends
+/// before the statement does, so that the message says it was the lock.
+fn limits(attempt: &Attempt) -> Limits {
+    let left = u64::try_from(attempt.by.remaining().as_millis()).unwrap_or(u64::MAX);
+    let idle = u64::try_from(attempt.idle.as_millis()).unwrap_or(u64::MAX);
+    Limits {
+        statement_ms: left - left / 20,
+        lock_ms: left - left / 10,
+        idle_ms: idle,
+    }
+}
+
+/// Whether asking again at once can settle or succeed.
+pub(super) fn worth_asking_again(failure: &Failure) -> bool {
+    failure.applied == Applied::Unknown || failure.fault == Fault::Conflict
+}

@@ -1,0 +1,130 @@
+//! Why an operation did not succeed, in words that say what to do about it.
+
+use std::fmt;
+
+use crate::fault::Fault;
+
+/// Whether what was asked for may have happened all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It has not happened and will not: COMMIT was not sent.
+    No,
+    /// COMMIT was sent and nothing came back. Asking again as the same holder settles it.
+    Unknown,
+}
+
+/// An operation that the database did not do, or may not have done.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What kind of failure.
+    pub fault: Fault,
+    /// Whether it may have been applied.
+    pub applied: Applied,
+    /// A lowercase fragment: what, and then what to do about it. Never a password.
+    message: String,
+}
+
+impl Failure {
+    /// A failure after which nothing was applied.
+    #[must_use]
+    pub fn new(fault: Fault, message: impl Into<String>) -> Self {
+        Self {
+            fault,
+            applied: Applied::No,
+            message: message.into(),
+        }
+    }
+
+    /// The same failure, with the outcome unknown.
+    #[must_use]
+    pub(crate) fn unknown(mut self) -> Self {
+        self.applied = Applied::Unknown;
+        self
+    }
+
+    /// The same failure, with advice after the message.
+    #[must_use]
+    pub(super) fn advise(mut self, advice: &str) -> Self {
+        self.message = format!("{} ({advice})", self.message);
+        self
+    }
+
+    /// What an error of the client means.
+    pub(super) fn from_postgres(error: &postgres::Error) -> Self {
+        let Some(db) = error.as_db_error() else {
+            let message = if error.is_closed() {
+                "the connection was closed by the server or something in between".to_owned()
+            } else {
+                format!("the connection broke: {}", innermost(error))
+            };
+            return Self::new(Fault::Unreachable, message);
+        };
+        let code = db.code().code();
+        let fault = Fault::of_sqlstate(code);
+        let mut message = db.message().to_owned();
+        if let Some(detail) = db.detail() {
+            message = format!("{message}: {detail}");
+        }
+        let advice = advice(code, fault);
+        let failure = Self::new(fault, one_line(&message));
+        match advice {
+            Some(advice) => failure.advise(advice),
+            None => failure,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What a person can do about it, where the server's own message leaves them alone.
+fn advice(code: &str, fault: Fault) -> Option<&'static str> {
+    match code {
+        "42P01" => return Some("`lease init` makes the table"),
+        "3F000" => return Some("create the schema first, or name another with --table"),
+        "42703" | "42P10" | "42804" | "42883" | "42809" => {
+            return Some(
+                "the table is not a lease table: see `lease init --print`, or name another with --table",
+            );
+        }
+        // What PgBouncer answers when it may not keep a transaction together, or has no server behind it.
+        "08P01" => {
+            return Some(
+                "a pooler in between has to be in transaction mode or session mode, and needs a server behind it",
+            );
+        }
+        _ => {}
+    }
+    match fault {
+        Fault::ReadOnly => Some(
+            "a standby or a read-only role: connect to the primary, or name all servers and add target_session_attrs=read-write",
+        ),
+        Fault::Conflict
+        | Fault::Unreachable
+        | Fault::Timeout
+        | Fault::Busy
+        | Fault::Down
+        | Fault::NoTable
+        | Fault::Denied
+        | Fault::Login
+        | Fault::Refused => None,
+    }
+}
+
+/// A message is a line: server messages may hold more.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}

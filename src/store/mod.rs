@@ -1,0 +1,353 @@
+//! Runs the statements, turns rows into outcomes and errors into kinds.
+//!
+//! Every operation opens a connection, does one short transaction and closes it: between two operations nothing is held.
+
+mod bounded;
+mod failure;
+mod outcome;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use postgres::Client;
+use postgres::types::Type;
+
+use self::bounded::{Attempt, worth_asking_again};
+use self::outcome::{query, row};
+use crate::clock::BootTime;
+use crate::connect::{Access, Settings};
+use crate::fault::Fault;
+use crate::lease::{Claim, Eviction, Fence, Holder, Key, Lease, Loss, Release, Renewal, Row};
+use crate::sql::{self, Pattern, Statements, Table};
+use crate::timing::{Ttl, human};
+
+pub use self::bounded::Sent;
+pub use self::failure::{Applied, Failure};
+
+/// Takes a step that `--verbose` tells about.
+pub type Narrator = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The table of leases in one database.
+#[derive(Clone)]
+pub struct Store {
+    settings: Arc<Settings>,
+    table: Table,
+    statements: Arc<Statements>,
+    application_name: String,
+    limit: Duration,
+    narrate: Narrator,
+}
+
+/// How an operation is carried out.
+struct Plan {
+    what: &'static str,
+    access: Access,
+    limit: Duration,
+    idle: Duration,
+    /// Whether the same request may be sent again when its outcome is unknown.
+    repeatable: bool,
+}
+
+impl Store {
+    /// A store; nothing is connected yet. `limit` is the most that one operation may take, connecting included.
+    #[must_use]
+    pub fn new(settings: Settings, table: Table, limit: Duration, narrate: Narrator) -> Self {
+        let statements = Arc::new(Statements::new(&table));
+        let application_name = "lease".to_owned();
+        Self {
+            settings: Arc::new(settings),
+            table,
+            statements,
+            application_name,
+            limit,
+            narrate,
+        }
+    }
+
+    /// The same store under the name that `pg_stat_activity` shows, such as `lease nightly`.
+    #[must_use]
+    pub fn named(mut self, key: &Key) -> Self {
+        self.application_name = format!("lease {}", key.as_str());
+        self
+    }
+
+    /// The most that one operation may take.
+    #[must_use]
+    pub const fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Takes the lease if it is free or expired, extends it if it is `holder`'s already. Makes the table on first use.
+    ///
+    /// `interrupt` ends it early, with nothing claimed unless COMMIT is on its way.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses.
+    pub fn claim(
+        &self,
+        key: &Key,
+        holder: &Holder,
+        ttl: Ttl,
+        limit: Duration,
+        interrupt: Option<&AtomicBool>,
+    ) -> Result<Sent<Claim>, Failure> {
+        let by = BootTime::now() + limit;
+        let plan = || Plan {
+            what: "claim",
+            access: Access::Write,
+            limit: by.remaining(),
+            idle: idle(limit, ttl),
+            repeatable: true,
+        };
+        let work = || {
+            let (statements, key, holder) =
+                (Arc::clone(&self.statements), key.clone(), holder.clone());
+            move |client: &mut Client| outcome::claim(client, &statements, &key, &holder, ttl)
+        };
+        match self.operate(&plan(), interrupt, work) {
+            Err(failure) if failure.fault == Fault::NoTable => {
+                self.make_table_by(by, &[])?;
+                self.operate(&plan(), interrupt, work)
+            }
+            answered => answered,
+        }
+        .map_err(|f| self.advise_grant(f, "SELECT, INSERT, UPDATE"))
+    }
+
+    /// Extends an unexpired term.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses: the term is as good as it was.
+    pub fn renew(
+        &self,
+        lease: &Lease,
+        ttl: Ttl,
+        limit: Duration,
+    ) -> Result<Sent<Renewal>, Failure> {
+        let plan = Plan {
+            what: "renew",
+            access: Access::Write,
+            limit,
+            idle: idle(limit, ttl),
+            repeatable: true,
+        };
+        let answered = self.operate(&plan, None, || {
+            let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
+            move |client: &mut Client| outcome::renew(client, &statements, &lease, ttl)
+        });
+        match answered {
+            // Whoever comes next makes a new table and claims at once.
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Sent {
+                answer: Renewal::Lost(Loss::Gone),
+                at: BootTime::now(),
+            }),
+            other => other.map_err(|f| self.advise_grant(f, "SELECT, INSERT, UPDATE")),
+        }
+    }
+
+    /// Ends a term; others stay locked out until `hold` after its beginning.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses: the lease stays until its expiry.
+    pub fn release(
+        &self,
+        lease: &Lease,
+        hold: Duration,
+        limit: Duration,
+    ) -> Result<Release, Failure> {
+        let plan = Plan {
+            what: "release",
+            access: Access::Write,
+            limit,
+            idle: limit,
+            repeatable: true,
+        };
+        let answered = self.operate(&plan, None, || {
+            let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
+            move |client: &mut Client| outcome::release(client, &statements, &lease, hold)
+        });
+        match answered {
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Release::Lost(Loss::Gone)),
+            Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
+            Ok(sent) => Ok(sent.answer),
+        }
+    }
+
+    /// Ends whatever term a key has, or only the one with `fence`.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses.
+    pub fn evict(
+        &self,
+        key: &Key,
+        fence: Option<Fence>,
+        hold: Duration,
+    ) -> Result<Eviction, Failure> {
+        let plan = Plan {
+            what: "release by force",
+            access: Access::Write,
+            limit: self.limit,
+            idle: self.limit,
+            // A second try would find nobody, and could not say who was evicted.
+            repeatable: false,
+        };
+        let answered = self.operate(&plan, None, || {
+            let (statements, key) = (Arc::clone(&self.statements), key.clone());
+            move |client: &mut Client| outcome::evict(client, &statements, &key, fence, hold)
+        });
+        match answered {
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Eviction::Free),
+            Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
+            Ok(sent) => Ok(sent.answer),
+        }
+    }
+
+    /// The rows that match `patterns` (all, if there are none), by key; `free` ones too, or not. A missing table has none.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses.
+    pub fn status(
+        &self,
+        patterns: &[Pattern],
+        free: bool,
+        interrupt: Option<&AtomicBool>,
+    ) -> Result<Vec<Row>, Failure> {
+        let plan = Plan {
+            what: "status",
+            access: Access::Read,
+            limit: self.limit,
+            idle: self.limit,
+            repeatable: true,
+        };
+        let likes: Option<Vec<String>> =
+            (!patterns.is_empty()).then(|| patterns.iter().map(|p| p.like.clone()).collect());
+        let answered = self.operate(&plan, interrupt, || {
+            let (statements, likes) = (Arc::clone(&self.statements), likes.clone());
+            move |client: &mut Client| {
+                query(
+                    client,
+                    &statements.status,
+                    &[(&free, Type::BOOL), (&likes, Type::TEXT_ARRAY)],
+                )?
+                .iter()
+                .map(|r| row(r, 0))
+                .collect()
+            }
+        });
+        match answered {
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Vec::new()),
+            Err(failure) => Err(self.advise_grant(failure, "SELECT")),
+            Ok(sent) => Ok(sent.answer),
+        }
+    }
+
+    /// Makes the table where it is missing, and runs `more` after it in the same transaction.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses.
+    pub fn make_table(&self, more: &[String]) -> Result<(), Failure> {
+        self.make_table_by(BootTime::now() + self.limit, more)
+    }
+
+    fn make_table_by(&self, by: BootTime, more: &[String]) -> Result<(), Failure> {
+        let plan = Plan {
+            what: "make the table",
+            access: Access::Write,
+            limit: by.remaining(),
+            idle: self.limit,
+            repeatable: true,
+        };
+        let name = self.table.quoted();
+        let answered = self.operate(&plan, None, || {
+            let (statements, name, more) =
+                (Arc::clone(&self.statements), name.clone(), more.to_vec());
+            move |client: &mut Client| {
+                query(client, sql::MAKE_LOCK, &[(&name, Type::TEXT)])?;
+                let exists = query(client, sql::EXISTS, &[(&name, Type::TEXT)])?;
+                let exists: bool = exists.first().is_some_and(|r| r.get(0));
+                if !exists {
+                    client
+                        .batch_execute(&statements.create)
+                        .map_err(|e| Failure::from_postgres(&e))?;
+                }
+                for script in &more {
+                    client
+                        .batch_execute(script)
+                        .map_err(|e| Failure::from_postgres(&e))?;
+                }
+                Ok(())
+            }
+        });
+        match answered {
+            Err(failure) if failure.fault == Fault::Denied => Err(failure.advise(&format!(
+                "let a role that may create tables run `lease init`, and GRANT SELECT, INSERT, UPDATE ON {} TO {}",
+                self.table.shown(),
+                sql::quote(self.settings.user())
+            ))),
+            answered => answered.map(|_| ()),
+        }
+    }
+
+    /// Runs one operation, and asks again at once where that settles it, all within the plan's limit.
+    fn operate<T, W>(
+        &self,
+        plan: &Plan,
+        interrupt: Option<&AtomicBool>,
+        work: impl Fn() -> W,
+    ) -> Result<Sent<T>, Failure>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Client) -> Result<T, Failure> + Send + 'static,
+    {
+        let started = BootTime::now();
+        let by = started + plan.limit;
+        let mut unknown = false;
+        loop {
+            let attempt = Attempt {
+                settings: Arc::clone(&self.settings),
+                application_name: self.application_name.clone(),
+                access: plan.access,
+                by,
+                idle: plan.idle,
+                commits: plan.access == Access::Write,
+            };
+            let result = bounded::attempt(attempt, interrupt, work());
+            let took = human(BootTime::now().since(started));
+            match result {
+                Ok(sent) => {
+                    (self.narrate)(&format!("{}: answered after {took}", plan.what));
+                    return Ok(sent);
+                }
+                Err(failure) => {
+                    (self.narrate)(&format!("{}: failed after {took}: {failure}", plan.what));
+                    unknown |= failure.applied == Applied::Unknown;
+                    let again = worth_asking_again(&failure)
+                        && (plan.repeatable || failure.applied == Applied::No)
+                        && !by.has_passed()
+                        && !interrupt.is_some_and(|flag| flag.load(Ordering::SeqCst));
+                    if !again {
+                        // Once unknown, a later failure that applied nothing itself does not settle it.
+                        return Err(if unknown { failure.unknown() } else { failure });
+                    }
+                }
+            }
+        }
+    }
+
+    fn advise_grant(&self, failure: Failure, privileges: &str) -> Failure {
+        if failure.fault != Fault::Denied {
+            return failure;
+        }
+        failure.advise(&format!(
+            "GRANT {privileges} ON {} TO {}",
+            self.table.shown(),
+            sql::quote(self.settings.user())
+        ))
+    }
+}
+
+/// How long a transaction may stand idle with the row locked: no longer than the operation, and a third of the ttl.
+fn idle(limit: Duration, ttl: Ttl) -> Duration {
+    limit.min(ttl.get() / 3)
+}

@@ -1,0 +1,232 @@
+//! What each statement's rows mean: from rows to outcomes.
+
+use std::time::Duration;
+
+use postgres::types::{FromSql, ToSql, Type};
+use postgres::{Client, Row as PgRow};
+
+use super::failure::Failure;
+use crate::fault::Fault;
+use crate::lease::{
+    Claim, Eviction, Fence, Grant, Holder, Key, Lease, LeaseState, Loss, Release, Renewal, Row,
+};
+use crate::sql::Statements;
+use crate::timing::Ttl;
+
+type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// One round trip: types are given, so that nothing has to be prepared. A named prepared statement would also not survive
+/// a pooler in transaction mode.
+pub(super) fn query(
+    client: &mut Client,
+    statement: &str,
+    parameters: &[Parameter<'_>],
+) -> Result<Vec<PgRow>, Failure> {
+    client
+        .query_typed(statement, parameters)
+        .map_err(|e| Failure::from_postgres(&e))
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// How often a claim is asked again after it lost a race that its snapshot could not show.
+const CLAIM_TRIES: u32 = 100;
+
+pub(super) fn claim(
+    client: &mut Client,
+    sql: &Statements,
+    key: &Key,
+    holder: &Holder,
+    ttl: Ttl,
+) -> Result<Claim, Failure> {
+    let (k, h, t) = (key.as_str(), holder.as_str(), micros(ttl.get()));
+    for _ in 0..CLAIM_TRIES {
+        let rows = query(
+            client,
+            &sql.claim,
+            &[(&k, Type::TEXT), (&h, Type::TEXT), (&t, Type::INT8)],
+        )?;
+        let Some(first) = rows.first() else {
+            continue; // The row came and went while the statement ran.
+        };
+        let (granted, inserted) = (cell::<bool>(first, 0)?, cell::<bool>(first, 1)?);
+        let standing = row(first, 2)?;
+        if granted && inserted {
+            let fence = standing.fence.get();
+            let fresh = query(
+                client,
+                &sql.freshen,
+                &[
+                    (&k, Type::TEXT),
+                    (&h, Type::TEXT),
+                    (&t, Type::INT8),
+                    (&fence, Type::INT8),
+                ],
+            )?;
+            return match fresh.first() {
+                Some(fresh) => Ok(Claim::Granted(grant(key, holder, row(fresh, 2)?))),
+                None => Err(Failure::new(
+                    Fault::Refused,
+                    "the row that was just inserted is not there: is a trigger or a policy on the table?",
+                )),
+            };
+        }
+        if granted {
+            return Ok(Claim::Granted(grant(key, holder, standing)));
+        }
+        match standing.state {
+            LeaseState::Held | LeaseState::Cooling => return Ok(Claim::Held(standing)),
+            // Someone was faster, and this statement's snapshot does not show who.
+            LeaseState::Expired | LeaseState::Free => {}
+        }
+    }
+    Err(Failure::new(
+        Fault::Refused,
+        "the table takes no row and shows none: is a trigger or a policy on it?",
+    ))
+}
+
+pub(super) fn renew(
+    client: &mut Client,
+    sql: &Statements,
+    lease: &Lease,
+    ttl: Ttl,
+) -> Result<Renewal, Failure> {
+    let (k, h, f) = (lease.key.as_str(), lease.holder.as_str(), lease.fence.get());
+    let t = micros(ttl.get());
+    let rows = query(
+        client,
+        &sql.renew,
+        &[
+            (&k, Type::TEXT),
+            (&h, Type::TEXT),
+            (&t, Type::INT8),
+            (&f, Type::INT8),
+        ],
+    )?;
+    if let Some(renewed) = rows.first() {
+        return Ok(Renewal::Renewed(grant(
+            &lease.key,
+            &lease.holder,
+            row(renewed, 2)?,
+        )));
+    }
+    loss(client, sql, lease).map(Renewal::Lost)
+}
+
+pub(super) fn release(
+    client: &mut Client,
+    sql: &Statements,
+    lease: &Lease,
+    hold: Duration,
+) -> Result<Release, Failure> {
+    let (k, h, f) = (lease.key.as_str(), lease.holder.as_str(), lease.fence.get());
+    let hold = micros(hold);
+    let rows = query(
+        client,
+        &sql.release,
+        &[
+            (&k, Type::TEXT),
+            (&h, Type::TEXT),
+            (&f, Type::INT8),
+            (&hold, Type::INT8),
+        ],
+    )?;
+    if !rows.is_empty() {
+        return Ok(Release::Released);
+    }
+    Ok(match loss(client, sql, lease)? {
+        Loss::Released => Release::AlreadyReleased,
+        lost @ (Loss::Taken(_) | Loss::Expired | Loss::Gone) => Release::Lost(lost),
+    })
+}
+
+/// Why a term is over, asked in a statement of its own: it sees what the one before had waited for.
+fn loss(client: &mut Client, sql: &Statements, lease: &Lease) -> Result<Loss, Failure> {
+    let k = lease.key.as_str();
+    let rows = query(client, &sql.look, &[(&k, Type::TEXT)])?;
+    let Some(found) = rows.first() else {
+        return Ok(Loss::Gone);
+    };
+    let found = row(found, 0)?;
+    let same_fence = found.fence == lease.fence;
+    Ok(match &found.holder {
+        None if same_fence => Loss::Released,
+        Some(holder) if same_fence && holder == lease.holder.as_str() => Loss::Expired,
+        None | Some(_) => Loss::Taken(found),
+    })
+}
+
+pub(super) fn evict(
+    client: &mut Client,
+    sql: &Statements,
+    key: &Key,
+    fence: Option<Fence>,
+    hold: Duration,
+) -> Result<Eviction, Failure> {
+    let (k, f, hold) = (key.as_str(), fence.map(Fence::get), micros(hold));
+    let rows = query(
+        client,
+        &sql.evict,
+        &[(&k, Type::TEXT), (&f, Type::INT8), (&hold, Type::INT8)],
+    )?;
+    if let Some(evicted) = rows.first() {
+        return Ok(Eviction::Evicted(row(evicted, 0)?));
+    }
+    let Some(fence) = fence else {
+        return Ok(Eviction::Free);
+    };
+    match query(client, &sql.look, &[(&k, Type::TEXT)])?.first() {
+        None => Ok(Eviction::Free),
+        Some(found) => {
+            let found = row(found, 0)?;
+            Ok(if found.fence == fence {
+                Eviction::Free
+            } else {
+                Eviction::OtherTerm(found)
+            })
+        }
+    }
+}
+
+fn grant(key: &Key, holder: &Holder, row: Row) -> Grant {
+    Grant {
+        lease: Lease {
+            key: key.clone(),
+            holder: holder.clone(),
+            fence: row.fence,
+        },
+        expires_in: row.expires_in(),
+        acquired_at: row.acquired_at,
+        expires_at: row.expires_at,
+    }
+}
+
+/// Reads the columns that `{row:..}` makes, from column `at` on.
+pub(super) fn row(r: &PgRow, at: usize) -> Result<Row, Failure> {
+    let state = match cell::<&str>(r, at + 1)? {
+        "held" => LeaseState::Held,
+        "expired" => LeaseState::Expired,
+        "cooling" => LeaseState::Cooling,
+        _ => LeaseState::Free,
+    };
+    Ok(Row {
+        key: cell(r, at)?,
+        state,
+        holder: cell(r, at + 2)?,
+        fence: Fence::from_row(cell(r, at + 3)?),
+        acquired_at: cell(r, at + 4)?,
+        expires_at: cell(r, at + 5)?,
+        expires_in_ms: cell(r, at + 6)?,
+        held_for_ms: cell(r, at + 7)?,
+    })
+}
+
+/// A column of the type that it has in a lease table. Somebody else's table of the same name may hold others.
+fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, at: usize) -> Result<T, Failure> {
+    r.try_get(at).map_err(|_| {
+        Failure::new(Fault::Refused, "the table has other columns than a lease table: see `lease init --print`, or name another with --table")
+    })
+}

@@ -1,0 +1,256 @@
+//! `lease claim`.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::{Lease, key, shared, until};
+use crate::{claimed, column, lease, literal, term, with_term};
+
+#[test]
+fn a_free_lease_is_granted_and_printed_for_eval() {
+    let key = key();
+    let out = lease(&["claim", &key]).output().expect_code(0);
+    let lines: Vec<&str> = out.stdout.lines().collect();
+    assert_eq!(lines[0], format!("export LEASE_KEY='{key}'"));
+    assert!(
+        lines[1].starts_with("export LEASE_HOLDER='") && lines[1].ends_with('\''),
+        "{out:?}"
+    );
+    assert!(lines[2].starts_with("export FENCE='"), "{out:?}");
+    assert!(
+        lines[3].starts_with("export LEASE_EXPIRES_AT='2") && lines[3].ends_with("Z'"),
+        "{out:?}"
+    );
+    assert_eq!(lines.len(), 4);
+    assert_eq!(out.stderr, "");
+}
+
+#[test]
+fn json_is_one_object_with_the_documented_fields() {
+    let key = key();
+    let out = lease(&["claim", "--format", "json", "--ttl", "90s", &key])
+        .output()
+        .expect_code(0);
+    let value: serde_json::Value = serde_json::from_str(&out.stdout).expect("one JSON object");
+    let mut fields: Vec<&str> = value
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        [
+            "acquired_at",
+            "expires_at",
+            "expires_in_ms",
+            "fence",
+            "holder",
+            "key"
+        ]
+    );
+    assert_eq!(value["expires_in_ms"], 90_000);
+}
+
+#[test]
+fn a_held_lease_is_exit_75_and_names_holder_and_expiry_on_stderr() {
+    let key = key();
+    let term = claimed(&key, &[]);
+    let out = lease(&["claim", &key]).output().expect_code(75);
+    assert_eq!(out.stdout, "");
+    assert!(
+        out.stderr
+            .starts_with(&format!("lease: {key} is held by {}", term.holder)),
+        "{out:?}"
+    );
+    assert!(out.stderr.contains("expires in 5"), "{out:?}");
+    assert_eq!(out.stderr.lines().count(), 1);
+    let quiet = lease(&["claim", "-q", "-E", "9", &key])
+        .output()
+        .expect_code(9);
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn the_same_holder_extends_and_keeps_its_fence() {
+    let key = key();
+    let first = claimed(&key, &["--ttl", "20s"]);
+    let again = claimed(&key, &["--ttl", "60s", "--holder", &first.holder]);
+    assert_eq!(first.fence, again.fence);
+    assert_eq!(again.expires_in_ms, 60_000);
+    assert_eq!(
+        column(shared(), &key, "expires_at - acquired_at > '59s'"),
+        "t"
+    );
+}
+
+#[test]
+fn the_fence_grows_across_release_expiry_force_and_a_row_deleted_by_hand() {
+    let key = key();
+    let mut fences = vec![claimed(&key, &["--ttl", "100ms"]).fence];
+    until("the lease expires", || {
+        lease(&["status", "--exit-code", &key]).output().code == Some(1)
+    });
+    let second = claimed(&key, &[]);
+    fences.push(second.fence);
+    with_term("release", &second).output().expect_code(0);
+    fences.push(claimed(&key, &[]).fence);
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    fences.push(claimed(&key, &[]).fence);
+    shared().psql(&format!(
+        "DELETE FROM public.lease WHERE key = {}",
+        literal(&key)
+    ));
+    fences.push(claimed(&key, &[]).fence);
+    assert!(fences.windows(2).all(|w| w[0] < w[1]), "{fences:?}");
+}
+
+#[test]
+fn a_fence_ahead_of_the_clock_is_followed_by_one_more() {
+    let key = key();
+    let term = claimed(&key, &[]);
+    with_term("release", &term).output().expect_code(0);
+    shared().psql(&format!(
+        "UPDATE public.lease SET fence = 8000000000000000000 WHERE key = {}",
+        literal(&key)
+    ));
+    assert_eq!(claimed(&key, &[]).fence, 8_000_000_000_000_000_001);
+}
+
+#[test]
+fn any_key_survives_the_quoting() {
+    for text in [
+        "it's",
+        "a b\"c$(touch /tmp/never)`x`\\",
+        "two\nlines",
+        "ключ-é-✓",
+        "-dash",
+        "*",
+        "'",
+    ] {
+        let key = format!("{text}-{}", key());
+        let dashed = format!("{text}{}", key);
+        for key in [key, dashed] {
+            let script = r#"term=$("$LEASE" claim -- "$WANTED") || exit 9; eval "$term"; test "$LEASE_KEY" = "$WANTED" || exit 8
+                "$LEASE" renew >/dev/null || exit 7; "$LEASE" release || exit 6"#;
+            Lease::program("/bin/sh")
+                .args(["-c", script])
+                .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+                .env("WANTED", &key)
+                .on(shared())
+                .output()
+                .expect_code(0);
+            assert_eq!(column(shared(), &key, "holder"), "", "{key:?} was released");
+        }
+    }
+}
+
+#[test]
+fn a_second_shell_releases_with_the_printed_values() {
+    let key = key();
+    let printed = lease(&["claim", &key]).output().expect_code(0).stdout;
+    Lease::program("/bin/sh")
+        .args(["-c", r#"eval "$1"; exec "$LEASE" release"#, "sh", &printed])
+        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        .on(shared())
+        .output()
+        .expect_code(0);
+    assert_eq!(column(shared(), &key, "holder"), "");
+}
+
+#[test]
+fn name_is_the_readable_part_and_the_environment_is_no_identity() {
+    let key = key();
+    let held = claimed(&key, &["--name", "web-3"]);
+    assert!(
+        held.holder.starts_with("web-3-") && held.holder.len() == "web-3-".len() + 12,
+        "{held:?}"
+    );
+    let nested = lease(&["claim", &key])
+        .env("LEASE_HOLDER", &held.holder)
+        .env("FENCE", held.fence.to_string())
+        .output();
+    nested.expect_code(75);
+}
+
+#[test]
+fn a_waiter_gets_the_lease_at_the_expiry_of_a_dead_holder() {
+    let key = key();
+    let first = claimed(&key, &["--ttl", "3s", "--name", "dead"]);
+    let out = lease(&["claim", "--format", "json", "--wait", "1m", &key])
+        .output()
+        .expect_code(0);
+    let second = term(&out.stdout);
+    assert!(second.fence > first.fence);
+    // By the server's clock: the second term began when the first had ended, and not a ttl later.
+    let gap_us = second.fence - (first.fence + 3_000_000);
+    assert!(
+        (0..2_000_000).contains(&gap_us),
+        "{gap_us} us after the expiry"
+    );
+    assert!(
+        out.stderr.contains("waiting: ") && out.stderr.contains(&first.holder),
+        "{out:?}"
+    );
+}
+
+#[test]
+fn a_waiter_gets_a_released_lease_long_before_its_expiry() {
+    let key = key();
+    let first = claimed(&key, &["--ttl", "10m"]);
+    let waiter = lease(&["claim", "--wait", "forever", &key]).spawn();
+    waiter.wait_for_line("waiting: ");
+    with_term("release", &first).output().expect_code(0);
+    waiter.wait().expect_code(0);
+}
+
+#[test]
+fn a_wait_that_runs_out_is_exit_75() {
+    let key = key();
+    claimed(&key, &[]);
+    let out = lease(&["claim", "--wait", "300ms", &key])
+        .output()
+        .expect_code(75);
+    assert!(out.took >= Duration::from_millis(300), "{out:?}");
+    assert!(
+        out.stderr
+            .lines()
+            .last()
+            .is_some_and(|l| l.contains("is held by")),
+        "{out:?}"
+    );
+}
+
+#[test]
+fn an_interrupt_ends_a_wait_at_once_and_leaves_nothing_claimed() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let key = key();
+        let first = claimed(&key, &[]);
+        let waiter = lease(&["claim", "--wait", "10m", &key]).spawn();
+        waiter.wait_for_line("waiting: ");
+        waiter.signal(signal);
+        let asked = std::time::Instant::now();
+        let out = waiter.wait().expect_signal(signal);
+        assert!(asked.elapsed() < Duration::from_secs(5), "{out:?}");
+        assert_eq!(out.stdout, "");
+        assert_eq!(column(shared(), &key, "holder"), first.holder);
+        with_term("release", &first).output().expect_code(0);
+        assert_eq!(column(shared(), &key, "holder"), "");
+    }
+}
+
+#[test]
+fn a_claim_that_can_not_be_printed_is_given_back() {
+    let key = key();
+    let script = format!("\"$LEASE\" claim '{key}' >/dev/full");
+    let out = Lease::program("/bin/sh")
+        .args(["-c", &script])
+        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        .on(shared())
+        .output()
+        .expect_code(125);
+    assert!(out.stderr.contains("the lease was released"), "{out:?}");
+    assert_eq!(column(shared(), &key, "holder"), "");
+}

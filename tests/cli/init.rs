@@ -1,0 +1,117 @@
+//! `lease init`.
+
+use crate::database;
+use crate::support::{Lease, shared};
+
+#[test]
+fn init_makes_the_table_once_and_is_harmless_afterwards() {
+    let server = shared();
+    let database = database(server);
+    let init = || {
+        Lease::new(["init"])
+            .url(server.url_for("postgres", &database))
+            .output()
+            .expect_code(0)
+    };
+    assert_eq!(init().stderr, "lease: public.lease is ready\n");
+    server.psql_in(&database, "INSERT INTO public.lease (key, holder, expires_at) VALUES ('k', 'h', clock_timestamp() + '1h')");
+    init();
+    assert_eq!(
+        server.psql_in(&database, "SELECT holder FROM public.lease"),
+        "h"
+    );
+    let table =
+        "SELECT relpersistence::text || '|' || (SELECT count(*) FROM pg_index WHERE indrelid = c.oid)
+                   FROM pg_class c WHERE oid = 'public.lease'::regclass";
+    assert_eq!(
+        server.psql_in(&database, table),
+        "p|1",
+        "logged, and no index but the primary key"
+    );
+}
+
+#[test]
+fn print_needs_no_database_and_its_sql_makes_a_working_table() {
+    let out = Lease::new(["init", "--print", "--table", "Jobs.My \"lease\""])
+        .output()
+        .expect_code(0);
+    let server = shared();
+    let database = database(server);
+    server.psql_in(&database, "CREATE SCHEMA \"Jobs\"");
+    server.psql_in(&database, &out.stdout);
+    Lease::new(["--table", "Jobs.My \"lease\"", "claim", "k"])
+        .url(server.url_for("postgres", &database))
+        .output()
+        .expect_code(0);
+    assert_eq!(
+        server.psql_in(
+            &database,
+            "SELECT count(*) FROM \"Jobs\".\"My \"\"lease\"\"\""
+        ),
+        "1"
+    );
+}
+
+#[test]
+fn a_missing_schema_and_a_missing_privilege_say_what_to_do() {
+    let server = shared();
+    let out = Lease::new(["init", "--table", "nowhere.lease"])
+        .on(server)
+        .output()
+        .expect_code(69);
+    assert!(out.stderr.contains("create the schema first"), "{out:?}");
+    let database = database(server);
+    let role = format!("poor_{}", crate::support::serial());
+    server.psql_in(
+        &database,
+        &format!("CREATE ROLE {role} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC"),
+    );
+    let url = server.url_for(&role, &database);
+    let out = Lease::new(["claim", "k"])
+        .url(&url)
+        .output()
+        .expect_code(69);
+    assert!(
+        out.stderr.contains("`lease init`") && out.stderr.contains("GRANT"),
+        "{out:?}"
+    );
+    Lease::new(["init"])
+        .url(server.url_for("postgres", &database))
+        .output()
+        .expect_code(0);
+    server.psql_in(
+        &database,
+        &format!("GRANT SELECT, INSERT, UPDATE ON public.lease TO {role}"),
+    );
+    Lease::new(["claim", "k"]).url(&url).output().expect_code(0);
+    // Where the table exists, nobody needs to be allowed to make one.
+    Lease::new(["init"]).url(&url).output().expect_code(0);
+}
+
+#[test]
+fn fifty_first_claims_at_once_make_one_table_and_get_fifty_right_answers() {
+    let server = shared();
+    let database = database(server);
+    let url = server.url_for("postgres", &database);
+    let running: Vec<_> = (0..50)
+        .map(|n| {
+            let key = if n % 2 == 0 {
+                "one".to_owned()
+            } else {
+                format!("key-{n}")
+            };
+            Lease::new(["claim", &key, "--db-timeout", "60s"])
+                .url(&url)
+                .spawn()
+        })
+        .collect();
+    let mut codes: Vec<Option<i32>> = running.into_iter().map(|r| r.wait().code).collect();
+    codes.sort_unstable();
+    let granted = codes.iter().filter(|c| **c == Some(0)).count();
+    let held = codes.iter().filter(|c| **c == Some(75)).count();
+    assert_eq!((granted, held), (26, 24), "{codes:?}");
+    assert_eq!(
+        server.psql_in(&database, "SELECT count(*) FROM public.lease"),
+        "26"
+    );
+}

@@ -1,0 +1,92 @@
+//! Black-box tests of the built binary, a file a verb.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod claim;
+mod database_faults;
+mod init;
+mod release;
+mod renew;
+mod statements;
+mod status;
+mod usage;
+
+use support::{Lease, Server, shared};
+
+/// `lease` with these arguments, on the server that all tests of this binary share.
+fn lease(args: &[&str]) -> Lease {
+    Lease::new(args).on(shared())
+}
+
+/// A term as `claim --format json` prints it.
+#[derive(Clone, Debug)]
+struct Term {
+    key: String,
+    holder: String,
+    fence: i64,
+    expires_in_ms: i64,
+}
+
+fn term(json: &str) -> Term {
+    let value: serde_json::Value = serde_json::from_str(json).expect("one JSON object");
+    Term {
+        key: value["key"].as_str().expect("a key").to_owned(),
+        holder: value["holder"].as_str().expect("a holder").to_owned(),
+        fence: value["fence"].as_i64().expect("a fence"),
+        expires_in_ms: value["expires_in_ms"].as_i64().expect("a time"),
+    }
+}
+
+/// Claims a key that is free; more arguments may be given.
+#[track_caller]
+fn claimed(key: &str, more: &[&str]) -> Term {
+    let call = lease(&["claim", "--format", "json", "--", key]);
+    let call = if more.is_empty() {
+        call
+    } else {
+        Lease::new(["claim", "--format", "json"])
+            .args(more)
+            .arg("--")
+            .arg(key)
+            .on(shared())
+    };
+    term(&call.output().expect_code(0).stdout)
+}
+
+/// Releases or renews a term.
+fn with_term(verb: &str, term: &Term) -> Lease {
+    lease(&[
+        verb,
+        "--holder",
+        &term.holder,
+        "--fence",
+        &term.fence.to_string(),
+        "--",
+        &term.key,
+    ])
+}
+
+/// Text as an SQL literal.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A value from the row of `key`, or an empty string without one.
+fn column(server: &Server, key: &str, column: &str) -> String {
+    server.psql(&format!(
+        "SELECT {column} FROM public.lease WHERE key = {}",
+        literal(key)
+    ))
+}
+
+/// What nobody may change: how many rows and which, as one text.
+fn row_text(server: &Server, key: &str) -> String {
+    column(server, key, "lease::text || xmin::text")
+}
+
+/// The name of a new, empty database.
+fn database(server: &Server) -> String {
+    let url = server.create_database();
+    url.rsplit('/').next().unwrap_or_default().to_owned()
+}

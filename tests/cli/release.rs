@@ -1,0 +1,146 @@
+//! `lease release`, by the holder and by force.
+
+use crate::support::{key, shared};
+use crate::{claimed, column, lease, literal, row_text, with_term};
+
+#[test]
+fn a_release_keeps_the_row_and_its_fence_and_may_be_repeated() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    let out = with_term("release", &held).output().expect_code(0);
+    assert_eq!((out.stdout.as_str(), out.stderr.as_str()), ("", ""));
+    assert_eq!(
+        column(shared(), &key, "holder || fence"),
+        held.fence.to_string()
+    );
+    let before = row_text(shared(), &key);
+    with_term("release", &held).output().expect_code(0);
+    assert_eq!(
+        row_text(shared(), &key),
+        before,
+        "the second release changes nothing"
+    );
+}
+
+#[test]
+fn what_someone_else_holds_is_not_released() {
+    let key = key();
+    let held = claimed(&key, &["--holder", "dev-server"]);
+    let before = row_text(shared(), &key);
+    let fence = held.fence.to_string();
+    let out = lease(&["release", "--holder", "dev", "--fence", &fence, &key])
+        .output()
+        .expect_code(76);
+    assert!(out.stderr.contains("dev-server"), "{out:?}");
+    let old = (held.fence - 1).to_string();
+    lease(&["release", "--holder", "dev-server", "--fence", &old, &key])
+        .output()
+        .expect_code(76);
+    assert_eq!(row_text(shared(), &key), before, "the row is untouched");
+}
+
+#[test]
+fn a_late_release_does_not_end_a_newer_term() {
+    let key = key();
+    let first = claimed(&key, &["--holder", "h"]);
+    with_term("release", &first).output().expect_code(0);
+    let second = claimed(&key, &["--holder", "h"]);
+    with_term("release", &first).output().expect_code(76);
+    assert_eq!(column(shared(), &key, "holder"), "h");
+    with_term("release", &second).output().expect_code(0);
+}
+
+#[test]
+fn hold_at_least_keeps_others_out_after_the_release() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    lease(&[
+        "release",
+        "--hold-at-least",
+        "30s",
+        "--holder",
+        &held.holder,
+        "--fence",
+        &held.fence.to_string(),
+        &key,
+    ])
+    .output()
+    .expect_code(0);
+    let out = lease(&["claim", &key]).output().expect_code(75);
+    assert!(out.stderr.contains("--hold-at-least"), "{out:?}");
+    let status = lease(&["status", &key]).output().expect_code(0).stdout;
+    assert!(status.contains("cooling"), "{status}");
+    assert_eq!(
+        column(shared(), &key, "expires_at - acquired_at = '30s'"),
+        "t"
+    );
+}
+
+#[test]
+fn force_takes_the_lease_from_whoever_has_it_and_says_from_whom() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    let out = lease(&["release", "--force", &key]).output().expect_code(0);
+    assert_eq!(out.stdout, "");
+    assert!(
+        out.stderr.contains(&held.holder) && out.stderr.contains(&held.fence.to_string()),
+        "{out:?}"
+    );
+    with_term("renew", &held).output().expect_code(76);
+    let out = lease(&["release", "--force", &key]).output().expect_code(0);
+    assert!(out.stderr.contains("nobody to take it from"), "{out:?}");
+}
+
+#[test]
+fn force_with_a_fence_ends_only_that_term() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    shared().psql(&format!(
+        "UPDATE public.lease SET fence = 8 WHERE key = {}",
+        literal(&key)
+    ));
+    let before = row_text(shared(), &key);
+    let out = lease(&["release", "--force", "--fence", "7", &key])
+        .output()
+        .expect_code(76);
+    assert!(
+        out.stderr.contains("its fence is 8 now") && out.stderr.contains(&held.holder),
+        "{out:?}"
+    );
+    assert_eq!(row_text(shared(), &key), before);
+    lease(&["release", "--force", "--fence", "8", &key])
+        .output()
+        .expect_code(0);
+}
+
+#[test]
+fn force_ignores_the_term_in_the_environment() {
+    let key = key();
+    claimed(&key, &[]);
+    lease(&["release", "--force", &key])
+        .env("FENCE", "7")
+        .env("LEASE_HOLDER", "me")
+        .output()
+        .expect_code(0);
+    assert_eq!(column(shared(), &key, "holder"), "");
+}
+
+#[test]
+fn force_opens_a_cooling_key() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    lease(&[
+        "release",
+        "--hold-at-least",
+        "1h",
+        "--holder",
+        &held.holder,
+        "--fence",
+        &held.fence.to_string(),
+        &key,
+    ])
+    .output()
+    .expect_code(0);
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    claimed(&key, &[]);
+}

@@ -1,0 +1,157 @@
+//! `lease renew`.
+
+use crate::support::{key, shared, until};
+use crate::{claimed, column, lease, literal, row_text, term, with_term};
+
+#[test]
+fn a_renewal_extends_and_prints_what_claim_prints() {
+    let key = key();
+    let held = claimed(&key, &["--ttl", "20s"]);
+    let out = with_term("renew", &held)
+        .args(["--ttl", "90s", "--format", "json"])
+        .output();
+    // Options after `--` are no options: the call above names the key last on purpose.
+    out.expect_code(2);
+    let out = lease(&[
+        "renew",
+        "--ttl",
+        "90s",
+        "--format",
+        "json",
+        "--holder",
+        &held.holder,
+        "--fence",
+        &held.fence.to_string(),
+        &key,
+    ])
+    .output()
+    .expect_code(0);
+    let renewed = term(&out.stdout);
+    assert_eq!((renewed.fence, renewed.expires_in_ms), (held.fence, 90_000));
+}
+
+#[test]
+fn the_environment_names_the_term() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    let call = lease(&["renew"])
+        .env("LEASE_KEY", &key)
+        .env("LEASE_HOLDER", &held.holder);
+    let out = call.clone().output().expect_code(2);
+    assert!(
+        out.stderr.contains("FENCE") && out.stderr.contains("--fence"),
+        "{out:?}"
+    );
+    let out = call
+        .env("FENCE", held.fence.to_string())
+        .output()
+        .expect_code(0);
+    assert!(
+        out.stdout
+            .contains(&format!("export FENCE='{}'", held.fence))
+    );
+}
+
+#[test]
+fn an_expired_lease_is_never_brought_back() {
+    let key = key();
+    let held = claimed(&key, &["--ttl", "100ms"]);
+    until("it expires", || {
+        column(shared(), &key, "expires_at < clock_timestamp()") == "t"
+    });
+    let before = row_text(shared(), &key);
+    let out = with_term("renew", &held).output().expect_code(76);
+    assert!(
+        out.stderr.contains("expired before it was renewed"),
+        "{out:?}"
+    );
+    assert_eq!(out.stdout, "");
+    assert_eq!(row_text(shared(), &key), before, "the row is untouched");
+}
+
+#[test]
+fn a_renewal_that_waited_for_a_locked_row_past_the_expiry_is_too_late() {
+    let key = key();
+    let held = claimed(&key, &["--ttl", "1s"]);
+    let mut client = shared().client();
+    let mut transaction = client.transaction().expect("a transaction");
+    transaction
+        .execute(
+            "SELECT FROM public.lease WHERE key = $1 FOR UPDATE",
+            &[&key],
+        )
+        .expect("the row is locked");
+    let renewing = with_term("renew", &held).spawn();
+    until("the renewal waits", || {
+        shared().psql("SELECT count(*) FROM pg_locks WHERE NOT granted") != "0"
+            && column(shared(), &key, "expires_at < clock_timestamp()") == "t"
+    });
+    transaction.commit().expect("the row is unlocked");
+    let out = renewing.wait().expect_code(76);
+    assert!(out.stderr.contains("expired"), "{out:?}");
+    assert_eq!(
+        column(shared(), &key, "expires_at < clock_timestamp()"),
+        "t"
+    );
+}
+
+#[test]
+fn each_way_of_losing_has_its_own_words() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    shared().psql(&format!(
+        "UPDATE public.lease SET holder = 'thief', fence = fence + 1 WHERE key = {}",
+        literal(&key)
+    ));
+    let out = with_term("renew", &held).output().expect_code(76);
+    assert!(
+        out.stderr
+            .contains(&format!("thief has taken it (fence {})", held.fence + 1)),
+        "{out:?}"
+    );
+    shared().psql(&format!(
+        "DELETE FROM public.lease WHERE key = {}",
+        literal(&key)
+    ));
+    let out = with_term("renew", &held).output().expect_code(76);
+    assert!(out.stderr.contains("its row is gone"), "{out:?}");
+    let held = claimed(&key, &[]);
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    let out = with_term("renew", &held).output().expect_code(76);
+    assert!(out.stderr.contains("released by somebody else"), "{out:?}");
+    let out = lease(&[
+        "--table",
+        "no_such_table",
+        "renew",
+        "--holder",
+        "h",
+        "--fence",
+        "1",
+        "k",
+    ])
+    .output();
+    assert!(out.expect_code(76).stderr.contains("gone"));
+}
+
+#[test]
+fn a_term_is_key_holder_and_fence_together() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    let before = row_text(shared(), &key);
+    for (holder, fence) in [
+        (held.holder.as_str(), held.fence - 1),
+        ("somebody", held.fence),
+    ] {
+        lease(&[
+            "renew",
+            "--holder",
+            holder,
+            "--fence",
+            &fence.to_string(),
+            &key,
+        ])
+        .output()
+        .expect_code(76);
+    }
+    assert_eq!(row_text(shared(), &key), before);
+}

@@ -1,0 +1,262 @@
+//! `lease status`.
+
+use nix::sys::signal::Signal;
+
+use crate::support::{Lease, Server, key, shared, until};
+use crate::{claimed, database, lease, literal, with_term};
+
+fn json(args: &[&str]) -> Vec<serde_json::Value> {
+    let out = lease(args).output().expect_code(0);
+    serde_json::from_str(&out.stdout).expect("a JSON array")
+}
+
+#[test]
+fn every_state_is_shown_as_documented() {
+    let prefix = key();
+    let name = |part: &str| format!("{prefix}/{part}");
+    claimed(&name("held"), &["--name", "web-3"]);
+    claimed(&name("expired"), &["--ttl", "100ms"]);
+    let cooling = claimed(&name("cooling"), &[]);
+    lease(&[
+        "release",
+        "--hold-at-least",
+        "1h",
+        "--holder",
+        &cooling.holder,
+        "--fence",
+        &cooling.fence.to_string(),
+        &cooling.key,
+    ])
+    .output()
+    .expect_code(0);
+    let free = claimed(&name("free"), &[]);
+    with_term("release", &free).output().expect_code(0);
+    let pattern = format!("{prefix}/*");
+    let states = || -> Vec<String> {
+        json(&["status", "--format", "json", &pattern])
+            .iter()
+            .map(|l| l["state"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    until("one is expired", || {
+        states() == ["cooling", "expired", "free", "held"]
+    });
+    let out = lease(&["status", &pattern]).output().expect_code(0).stdout;
+    let head: Vec<&str> = out
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split("  ")
+        .filter(|w| !w.is_empty())
+        .map(str::trim)
+        .collect();
+    assert_eq!(
+        head,
+        ["KEY", "STATE", "HOLDER", "FENCE", "HELD FOR", "EXPIRES IN"]
+    );
+    assert!(out.contains("web-3-") && out.contains(" ago"), "{out}");
+}
+
+#[test]
+fn without_a_key_the_free_ones_are_left_out_unless_all_is_given() {
+    let (held, free) = (key(), key());
+    claimed(&held, &[]);
+    let term = claimed(&free, &[]);
+    with_term("release", &term).output().expect_code(0);
+    let some = lease(&["status"]).output().expect_code(0).stdout;
+    assert!(some.contains(&held) && !some.contains(&free), "{some}");
+    let all = lease(&["status", "--all"]).output().expect_code(0).stdout;
+    assert!(all.contains(&held) && all.contains(&free), "{all}");
+}
+
+#[test]
+fn a_plain_key_without_a_row_is_free_and_wildcards_are_star_and_question_mark() {
+    let prefix = key();
+    let lines = json(&["status", "--format", "json", &prefix]);
+    assert_eq!(lines[0]["state"], "free");
+    assert_eq!(lines[0]["holder"], serde_json::Value::Null);
+    claimed(&format!("{prefix}%"), &[]);
+    claimed(&format!("{prefix}*"), &[]);
+    let found = |pattern: String| json(&["status", "--format", "json", &pattern]).len();
+    assert_eq!(found(format!("{prefix}?")), 2);
+    assert_eq!(found(format!("{prefix}%")), 1);
+    assert_eq!(found(format!(r"{prefix}\*")), 1);
+    assert_eq!(found(format!("{prefix}/*")), 0);
+    assert_eq!(found(format!("*{prefix}*")), 2);
+}
+
+#[test]
+fn json_has_the_documented_fields_and_durations_of_the_server() {
+    let key = key();
+    let held = claimed(&key, &["--ttl", "1h"]);
+    let line = &json(&["status", "--format", "json", &key])[0];
+    let mut fields: Vec<&str> = line
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        [
+            "acquired_at",
+            "expires_at",
+            "expires_in_ms",
+            "fence",
+            "held_for_ms",
+            "holder",
+            "key",
+            "state"
+        ]
+    );
+    assert_eq!(line["fence"], held.fence);
+    let left = line["expires_in_ms"].as_i64().expect("a number");
+    assert!((3_540_000..=3_600_000).contains(&left), "{line}");
+}
+
+#[test]
+fn exit_code_tells_whether_every_named_key_is_held() {
+    let (held, free) = (key(), key());
+    claimed(&held, &[]);
+    lease(&["status", "--exit-code", &held])
+        .output()
+        .expect_code(0);
+    lease(&["status", "--exit-code", &held, &free])
+        .output()
+        .expect_code(1);
+    lease(&["status", "--exit-code", &format!("{free}*")])
+        .output()
+        .expect_code(1);
+    lease(&["status", &free]).output().expect_code(0);
+}
+
+#[test]
+fn a_row_can_not_write_to_the_terminal() {
+    let evil = format!("\u{1b}]0;owned\u{7}\u{9b}2J-{}", key());
+    claimed(&evil, &["--name", "h\u{1b}[31m"]);
+    for args in [&["status"][..], &["status", "--format", "json"]] {
+        let out = lease(args).output().expect_code(0).stdout;
+        assert!(out.contains("owned"), "{out}");
+        let steers = |c: char| c.is_control() && c != '\n';
+        assert!(!out.contains(steers), "{out:?}");
+    }
+    let held = lease(&["claim", "--", &evil]).output().expect_code(75);
+    assert!(!held.stderr.contains('\u{1b}'), "{held:?}");
+}
+
+#[test]
+fn rows_that_never_end_are_shown() {
+    let key = key();
+    shared().psql(&format!(
+        "INSERT INTO public.lease (key, holder, fence, expires_at) VALUES ({}, 'hand', 7, 'infinity')",
+        literal(&key)
+    ));
+    let out = lease(&["status", &key]).output().expect_code(0).stdout;
+    assert!(out.contains("held") && out.contains("forever"), "{out}");
+    lease(&["claim", &key]).output().expect_code(75);
+}
+
+#[test]
+fn a_missing_table_is_no_leases_and_is_not_made() {
+    let server = shared();
+    let database = database(server);
+    let call = |args: &[&str]| Lease::new(args).url(server.url_for("postgres", &database));
+    let out = call(&["status"]).output().expect_code(0);
+    assert_eq!(
+        (out.stdout.as_str(), out.stderr.as_str()),
+        ("", "lease: no leases\n")
+    );
+    let out = call(&["status", "--format", "json"])
+        .output()
+        .expect_code(0);
+    assert_eq!(out.stdout, "[]\n");
+    assert!(
+        call(&["status", "nightly"])
+            .output()
+            .expect_code(0)
+            .stdout
+            .contains("free")
+    );
+    assert_eq!(
+        server.psql_in(&database, "SELECT to_regclass('public.lease') IS NULL"),
+        "t"
+    );
+}
+
+#[test]
+fn a_role_that_may_only_select_sees_the_leases() {
+    let server = Server::start_plain();
+    Lease::new(["claim", "nightly"])
+        .on(&server)
+        .output()
+        .expect_code(0);
+    server.psql("CREATE ROLE reader LOGIN; GRANT SELECT ON public.lease TO reader");
+    let call = |args: &[&str]| Lease::new(args).url(server.url_for("reader", "postgres"));
+    assert!(
+        call(&["status"])
+            .output()
+            .expect_code(0)
+            .stdout
+            .contains("nightly")
+    );
+    let out = call(&["claim", "nightly"]).output().expect_code(69);
+    assert!(
+        out.stderr
+            .contains(r#"GRANT SELECT, INSERT, UPDATE ON public.lease TO "reader""#),
+        "{out:?}"
+    );
+    assert_eq!(out.stderr.lines().count(), 1);
+    server.psql("REVOKE ALL ON public.lease FROM reader");
+    let out = call(&["status"]).output().expect_code(69);
+    assert!(
+        out.stderr
+            .contains(r#"GRANT SELECT ON public.lease TO "reader""#),
+        "{out:?}"
+    );
+}
+
+#[test]
+fn status_takes_no_lock_that_a_claim_could_wait_for() {
+    let key = key();
+    claimed(&key, &[]);
+    let mut client = shared().client();
+    let mut transaction = client.transaction().expect("a transaction");
+    transaction
+        .execute(
+            "UPDATE public.lease SET fence = fence WHERE key = $1",
+            &[&key],
+        )
+        .expect("the row is locked");
+    lease(&["status", &key]).output().expect_code(0);
+}
+
+#[test]
+fn watch_redraws_until_interrupted() {
+    let key = key();
+    let watching = lease(&["status", "--watch", "100ms", &key]).spawn();
+    watching.wait_for_line("free");
+    let held = claimed(&key, &[]);
+    watching.wait_for_line(&held.holder);
+    watching.signal(Signal::SIGINT);
+    watching.wait().expect_code(0);
+    // Without an interval, the word after it is a key.
+    let watching = lease(&["status", "--watch", &key]).spawn();
+    watching.wait_for_line(&held.holder);
+    watching.signal(Signal::SIGTERM);
+    watching.wait().expect_code(0);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    for _ in 0..5 {
+        claimed(&key(), &[]);
+    }
+    let out = Lease::program("/bin/bash")
+        .args(["-c", "set -o pipefail; \"$LEASE\" status | head -1"])
+        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        .on(shared())
+        .output()
+        .expect_code(0);
+    assert!(out.stdout.starts_with("KEY"), "{out:?}");
+}

@@ -1,0 +1,7 @@
+//! The support is tested like anything else: a witness that sees nothing would let every test pass.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod processes;
+mod servers;

@@ -1,0 +1,330 @@
+//! Throwaway PostgreSQL servers.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use postgres::{Client, NoTls, SimpleQueryMessage};
+
+use super::ports::Port;
+use super::proc::{self, Process};
+use super::{builder::Builder, keeper, lock, programs, until};
+
+/// The server that the tests of this process share: nothing special about it, and no test may stop it. It is started
+/// on first use.
+pub fn shared() -> &'static Server {
+    static SHARED: OnceLock<Server> = OnceLock::new();
+    SHARED.get_or_init(Server::start_plain)
+}
+
+/// A PostgreSQL server of its own, on 127.0.0.1 and on a socket, with the superuser `postgres` trusted on both.
+/// Dropped, it is gone with everything it wrote.
+#[derive(Debug)]
+pub struct Server {
+    pub(super) dir: PathBuf,
+    port: Port,
+    postmaster: Mutex<Option<Child>>,
+}
+
+impl Server {
+    /// Describes a server; `start` makes it.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A server as it comes.
+    pub fn start_plain() -> Self {
+        Self::builder().start()
+    }
+
+    /// A directory and a port, and nothing in them yet.
+    pub(super) fn lay_out() -> Self {
+        let dir = keeper::dir("s");
+        programs::give(&dir);
+        Self {
+            dir,
+            port: Port::reserve(),
+            postmaster: Mutex::new(None),
+        }
+    }
+
+    /// Its data directory.
+    pub fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// The directory of its socket, to be given as a host.
+    pub fn socket_dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its port, on 127.0.0.1 and in the socket's name.
+    pub fn port(&self) -> u16 {
+        self.port.number()
+    }
+
+    /// The superuser over TCP.
+    pub fn url(&self) -> String {
+        self.url_for("postgres", "postgres")
+    }
+
+    /// Any user and database over TCP; `user` may carry a password, as in `app:secret`.
+    pub fn url_for(&self, user: &str, database: &str) -> String {
+        format!("postgresql://{user}@127.0.0.1:{}/{database}", self.port())
+    }
+
+    /// The superuser over the socket.
+    pub fn socket_url(&self) -> String {
+        let dir = self.dir.to_str().expect("a plain path").replace('/', "%2F");
+        format!("postgresql://postgres@{dir}:{}/postgres", self.port())
+    }
+
+    /// Makes a database that no other test uses and returns the superuser's URL for it.
+    pub fn create_database(&self) -> String {
+        let name = format!("db_{}", super::serial());
+        // Two at a time would fail: the template must have no other user.
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = lock(&ONE);
+        self.psql(&format!("CREATE DATABASE {name} TEMPLATE template0"));
+        self.url_for("postgres", &name)
+    }
+
+    /// A connection of the superuser, over the socket.
+    pub fn client(&self) -> Client {
+        self.try_client("postgres")
+            .unwrap_or_else(|error| panic!("cannot connect: {error}"))
+    }
+
+    fn try_client(&self, database: &str) -> Result<Client, postgres::Error> {
+        postgres::Config::new()
+            .host_path(&self.dir)
+            .port(self.port())
+            .user("postgres")
+            .dbname(database)
+            .application_name("test")
+            .connect(NoTls)
+    }
+
+    /// Runs SQL as superuser and returns its rows as `psql -XAt` would: columns parted by `|`, NULL as nothing.
+    #[track_caller]
+    pub fn psql(&self, sql: &str) -> String {
+        self.psql_in("postgres", sql)
+    }
+
+    /// As [`psql`](Self::psql), in another database.
+    #[track_caller]
+    pub fn psql_in(&self, database: &str, sql: &str) -> String {
+        self.try_psql_in(database, sql).unwrap_or_else(|error| {
+            let detail = error
+                .as_db_error()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            panic!("{sql}: {error} {detail}")
+        })
+    }
+
+    /// As [`psql_in`](Self::psql_in), for SQL that may fail.
+    pub fn try_psql_in(&self, database: &str, sql: &str) -> Result<String, postgres::Error> {
+        let mut lines = Vec::new();
+        for message in self.try_client(database)?.simple_query(sql)? {
+            if let SimpleQueryMessage::Row(row) = message {
+                let columns: Vec<&str> = (0..row.len())
+                    .map(|at| row.get(at).unwrap_or_default())
+                    .collect();
+                lines.push(columns.join("|"));
+            }
+        }
+        Ok(lines.join("\n"))
+    }
+
+    /// Appends lines to postgresql.conf. They count from the next start or reload.
+    pub fn configure(&self, lines: &[String]) {
+        let path = self.data().join("postgresql.conf");
+        let mut conf = fs::OpenOptions::new()
+            .append(true)
+            .open(path)
+            .expect("postgresql.conf");
+        for line in lines {
+            writeln!(conf, "{line}").expect("postgresql.conf");
+        }
+    }
+
+    /// Changes a setting of the running server.
+    pub fn set(&self, name: &str, value: &str) {
+        self.psql(&format!("ALTER SYSTEM SET {name} = '{value}'"));
+        self.psql("SELECT pg_reload_conf()");
+        until(&format!("{name} is {value:?}"), || {
+            self.psql(&format!("SHOW {name}")) == value
+        });
+    }
+
+    /// Copies a file into the data directory, readable by the server alone.
+    pub(super) fn install(&self, file: &Path, name: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let target = self.data().join(name);
+        fs::copy(file, &target).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).expect("chmod");
+        programs::give(&target);
+    }
+
+    /// What the server has logged so far.
+    pub fn log(&self) -> String {
+        fs::read(self.dir.join("log"))
+            .map(|log| String::from_utf8_lossy(&log).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Starts the server and waits until it takes connections. On a server that is down; its port stays the same.
+    pub fn start(&self) {
+        self.start_without_waiting();
+        until("the server takes connections", || {
+            let pid_file =
+                fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+            let ended = self
+                .postmaster()
+                .as_mut()
+                .is_none_or(|child| child.try_wait().expect("wait").is_some());
+            assert!(!ended, "the server did not start:\n{}", self.log());
+            // Its last line tells the state; a standby calls itself "standby" before it is ready for reads.
+            let ready = |line: &str| line.starts_with("ready") || line.starts_with("standby");
+            pid_file.lines().nth(7).is_some_and(ready) && self.try_client("postgres").is_ok()
+        });
+    }
+
+    /// Starts the server and returns at once, for who wants to see it while it starts.
+    pub fn start_without_waiting(&self) {
+        let mut postmaster = self.postmaster();
+        assert!(postmaster.is_none(), "the server runs already");
+        // Left by a server that was killed; its pid may be another process's by now, and the server would not start.
+        let _ = fs::remove_file(self.data().join("postmaster.pid"));
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.dir.join("log"))
+            .expect("a log");
+        let child = programs::command(programs::bindir().join("postgres"))
+            .arg("-D")
+            .arg(self.data())
+            .args(["-c", "listen_addresses=127.0.0.1", "-k"])
+            .arg(&self.dir)
+            .args(["-p", &self.port().to_string()])
+            .stdout(log.try_clone().expect("a log"))
+            .stderr(log)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("postgres starts");
+        *postmaster = Some(child);
+    }
+
+    /// Shuts the server down in order: open connections are ended with 57P01.
+    pub fn stop(&self) {
+        self.thaw();
+        self.end(Signal::SIGINT);
+    }
+
+    /// Stops and starts the server.
+    pub fn restart(&self) {
+        self.stop();
+        self.start();
+    }
+
+    /// Kills every process of the server at one instant, as when the power goes: what was only in its memory is lost.
+    pub fn crash(&self) {
+        self.freeze();
+        let processes = self.processes();
+        for process in &processes {
+            process.signal(Signal::SIGKILL);
+        }
+        self.end(Signal::SIGKILL);
+        until("the server's processes are gone", || {
+            !processes.iter().any(Process::is_alive)
+        });
+        self.remove_segment();
+    }
+
+    fn end(&self, signal: Signal) {
+        let Some(mut child) = self.postmaster().take() else {
+            return;
+        };
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), signal);
+        let start = Instant::now();
+        while child.try_wait().expect("wait").is_none() {
+            if start.elapsed() > Duration::from_secs(20) {
+                let _ = child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The small piece of System V memory that a server which was killed leaves behind.
+    fn remove_segment(&self) {
+        let pid_file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        if let Some(id) = pid_file
+            .lines()
+            .nth(6)
+            .and_then(|line| line.split_whitespace().nth(1))
+        {
+            let _ = std::process::Command::new("ipcrm")
+                .args(["-m", id])
+                .stderr(Stdio::null())
+                .status();
+        }
+    }
+
+    fn postmaster(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
+        self.postmaster
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The pid of the postmaster, while the server runs.
+    pub fn pid(&self) -> Option<i32> {
+        self.postmaster().as_ref().map(|child| child.id() as i32)
+    }
+
+    /// Every process of the server, the postmaster first.
+    pub fn processes(&self) -> Vec<Process> {
+        let Some(pid) = self.pid() else {
+            return Vec::new();
+        };
+        Process::find(pid)
+            .into_iter()
+            .chain(proc::children(pid))
+            .collect()
+    }
+
+    /// Stops every process of the server: it accepts connections (the kernel does) and answers nothing, with every
+    /// socket open.
+    pub fn freeze(&self) {
+        // The postmaster first; it could else start another one.
+        until("every process of the server is stopped", || {
+            let processes = self.processes();
+            processes
+                .iter()
+                .for_each(|process| process.signal(Signal::SIGSTOP));
+            processes
+                .iter()
+                .all(|process| process.is_stopped() || !process.is_alive())
+        });
+    }
+
+    /// Lets a frozen server go on.
+    pub fn thaw(&self) {
+        for process in self.processes().iter().rev() {
+            process.signal(Signal::SIGCONT);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.thaw();
+        // Immediate shutdown: nothing is kept, but the shared memory is given back.
+        self.end(Signal::SIGQUIT);
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
