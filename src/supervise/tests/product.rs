@@ -111,6 +111,10 @@ impl Witness {
         {
             self.deadline = deadline;
         }
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "these two are about the job's end"
+        )]
         match event {
             Event::JobExited(..) => self.leader_gone = true,
             Event::Leftovers(0) if self.leader_gone => self.group_empty = true,
@@ -234,7 +238,7 @@ impl Witness {
     }
 
     /// Lets the world take its course: the job ends, one process stays until KILL, and then the group is empty.
-    fn to_the_end(mut self) {
+    fn run_to_the_end(&mut self) {
         if !self.leader_gone {
             let end = Event::JobExited(Ended::Code(3), Foreground::Other);
             self.feed(Duration::ZERO, end);
@@ -322,7 +326,7 @@ fn every_pair_of_events_in_every_phase_keeps_every_rule() {
                         for second in events(one.now + second_step) {
                             let mut two = one.clone();
                             two.feed(second_step, second);
-                            two.to_the_end();
+                            two.run_to_the_end();
                         }
                     }
                 }
@@ -348,6 +352,6 @@ fn long_rows_of_events_keep_every_rule() {
             let event = all[random.usize(..all.len())].clone();
             witness.feed(step, event);
         }
-        witness.to_the_end();
+        witness.run_to_the_end();
     }
 }
