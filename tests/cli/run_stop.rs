@@ -8,6 +8,9 @@ use crate::column;
 use crate::support::job::{Journal, of_job, run, run_script, steal, until_gone};
 use crate::support::{key, shared, stays, until};
 
+/// A loss is noticed within a second, and a database that is slow for a while is not taken for one.
+const BEATING: [&str; 4] = ["--ttl", "15s", "--heartbeat", "1s"];
+
 #[test]
 fn a_stolen_lease_stops_the_shell_and_everything_that_it_started_and_names_the_new_holder() {
     let scripts = [
@@ -18,9 +21,7 @@ fn a_stolen_lease_stops_the_shell_and_everything_that_it_started_and_names_the_n
     ];
     let jobs = scripts.map(|(script, processes)| {
         let key = key();
-        let job = run_script(&["--ttl", "3s"], &key, script)
-            .on(shared())
-            .spawn();
+        let job = run_script(&BEATING, &key, script).on(shared()).spawn();
         (key, job, processes)
     });
     for (key, job, processes) in jobs {
@@ -73,9 +74,7 @@ fn a_job_that_ends_well_on_term_is_given_the_time_and_the_exit_is_76_all_the_sam
         "trap 'sleep 0.5; echo tidy >>{0}; exit 0' TERM; echo ready >>{0}; while :; do sleep 0.05; done",
         journal.path()
     );
-    let job = run_script(&["--ttl", "12s", "--heartbeat", "500ms"], &key, &script)
-        .on(shared())
-        .spawn();
+    let job = run_script(&BEATING, &key, &script).on(shared()).spawn();
     journal.wait_for("ready");
     steal(shared(), &key);
     job.wait().expect_code(76);
@@ -89,9 +88,7 @@ fn a_stopped_job_is_continued_to_be_ended() {
         "trap 'echo tidy >>{0}; exit 0' TERM; echo ready >>{0}; while :; do sleep 0.05; done",
         journal.path()
     );
-    let job = run_script(&["--ttl", "12s", "--heartbeat", "500ms"], &key, &script)
-        .on(shared())
-        .spawn();
+    let job = run_script(&BEATING, &key, &script).on(shared()).spawn();
     journal.wait_for("ready");
     for process in of_job(&key) {
         process.signal(Signal::SIGSTOP);

@@ -164,33 +164,6 @@ fn a_run_says_nothing_of_its_own() {
 }
 
 #[test]
-fn the_job_inherits_its_three_streams_and_nothing_else() {
-    let out = run_script(&[], &key(), "ls -l /proc/$$/fd | sed 1d")
-        .on(shared())
-        .output()
-        .expect_code(0);
-    let numbers: Vec<&str> = out
-        .stdout
-        .lines()
-        .filter_map(|line| line.split(" -> ").next()?.split_whitespace().last())
-        .collect();
-    assert_eq!(numbers, ["0", "1", "2"], "{out}");
-}
-
-#[test]
-fn descriptors_that_somebody_else_opened_for_the_job_reach_it() {
-    // As flock(1), systemd's socket activation and `make -j` rely on it.
-    let script = "exec 7<\"$0\"; exec \"$LEASE\" run \"$1\" -- sh -c 'head -c 2 <&7'";
-    let out = Lease::program("bash")
-        .args(["-c", script, "/bin/sh", &key()])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
-        .on(shared())
-        .output()
-        .expect_code(0);
-    assert_eq!(out.stdout_bytes, b"\x7fE", "{out}");
-}
-
-#[test]
 fn the_password_is_in_no_message_at_any_verbosity() {
     let server = shared();
     let secret = "s3cret-Pa55";
@@ -227,7 +200,12 @@ fn the_password_is_in_no_message_at_any_verbosity() {
     ];
     for (url, code) in cases {
         for options in [&["-v"][..], &[], &["-q"]] {
-            let out = run(options, &key(), &["true"]).url(&url).output();
+            let out = run(options, &key(), &["true"])
+                .url(&url)
+                .env("PGHOST", "127.0.0.1")
+                .env("PGPORT", port.to_string())
+                .env("PGUSER", "postgres")
+                .output();
             assert!(
                 !out.stderr.contains("s3cret") && !out.stdout.contains("s3cret"),
                 "{url}: {out}"
