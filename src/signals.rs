@@ -79,6 +79,7 @@ where
         }
     }
     catch(SIGCHLD, &write)?;
+    process::ignore_ttou()?;
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || pass_on(read, write, &events))?;

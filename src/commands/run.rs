@@ -24,7 +24,9 @@ use crate::process::{
 };
 use crate::signals::{self, Caught};
 use crate::store::{Sent, Store};
-use crate::supervise::{Action, Ended, Event, Finish, RunExit, Start, Supervisor, Word};
+use crate::supervise::{
+    Action, Ended, Event, Finish, Foreground, RunExit, Start, Supervisor, Word,
+};
 use crate::timing::{self, Timing, Ttl};
 use crate::watchdog::Watchdog;
 
@@ -138,6 +140,14 @@ struct Running {
     out_of_reach: bool,
 }
 
+impl Running {
+    fn foreground(&self) -> Foreground {
+        self.terminal
+            .as_ref()
+            .map_or(Foreground::Other, Terminal::foreground)
+    }
+}
+
 impl Guard {
     fn run(mut self, args: &Run, granted: Sent<Grant>) -> anyhow::Result<Ending> {
         let Sent { answer: grant, at } = granted;
@@ -151,7 +161,7 @@ impl Guard {
             Err(ending) => return Ok(self.leave(ending)),
         };
         let deadline = self.timing.deadline(at);
-        let mut terminal = Terminal::in_foreground();
+        let mut terminal = Terminal::open();
         let job = match self.start(args, &grant.lease, deadline, terminal.as_mut()) {
             Ok(job) => job,
             Err(error) => {
@@ -167,7 +177,6 @@ impl Guard {
             deadline,
             grace: self.timing.grace(),
             on_loss: self.on_loss,
-            terminal: terminal.is_some(),
         });
         let mut running = Running {
             job,
@@ -318,8 +327,10 @@ impl Guard {
             Input::Caught(Caught::Child) => {
                 while let Some(change) = process::reap(&mut self.children) {
                     events.push_back(match change {
-                        Change::JobExited(ended) => Event::JobExited(ended),
-                        Change::JobStopped(signal) => Event::JobStopped(signal),
+                        Change::JobExited(ended) => Event::JobExited(ended, running.foreground()),
+                        Change::JobStopped(signal) => {
+                            Event::JobStopped(signal, running.foreground())
+                        }
                         Change::JobContinued => Event::JobContinued,
                         Change::WatchdogDied => Event::WatchdogDied,
                     });
@@ -375,17 +386,12 @@ impl Guard {
                 }
             }
             Action::GiveTerminal => {
-                if let Some(terminal) = &running.terminal {
-                    terminal.give_back();
+                if let Some(terminal) = &mut running.terminal {
+                    terminal.give();
                 }
             }
             Action::StopSelf(signal) => {
-                // Somebody may have continued it since.
-                if !running.job.is_stopped() {
-                    if let Some(terminal) = &running.terminal {
-                        terminal.give_back();
-                    }
-                } else if process::stop_own_group(signal) == StopOutcome::StayedAwake {
+                if process::stop_own_group(signal) == StopOutcome::StayedAwake {
                     events.push_back(Event::StayedAwake(signal));
                 }
             }

@@ -118,6 +118,17 @@ pub(super) fn set_disposition(
     Ok(unsafe { old.assume_init() })
 }
 
+/// Ignores TTOU in this process; the job gets the disposition back that it would have had.
+///
+/// While the job has the terminal this process is in the background, and on a terminal with `stty tostop` its messages on
+/// stderr would stop it, and with it the heartbeats.
+///
+/// # Errors
+/// Those of sigaction(2); none is known.
+pub fn ignore_ttou() -> io::Result<()> {
+    set_disposition(libc::SIGTTOU, libc::SIG_IGN).map(drop)
+}
+
 /// Gives every signal the disposition that it had when this program started, except that what was caught or at its
 /// default is at its default. For a child between fork and exec: async-signal-safe.
 ///

@@ -58,9 +58,9 @@ pub(super) fn live_members(group: pid_t) -> Option<usize> {
     )
 }
 
-/// Whether the process is stopped; true if /proc can't tell.
-pub(super) fn is_stopped(pid: pid_t) -> bool {
-    Stat::of(pid).is_none_or(|p| p.state == b'T')
+/// Whether the process runs or sleeps at this moment; false if it is stopped or dead, or /proc can't tell.
+pub(super) fn is_running(pid: pid_t) -> bool {
+    Stat::of(pid).is_some_and(|p| matches!(p.state, b'R' | b'S' | b'D'))
 }
 
 /// Whether the group of this process is orphaned: none of its members has a parent in another group of the same session
@@ -108,6 +108,6 @@ mod tests {
     fn somebody_is_always_in_the_group_of_the_caller_and_it_runs() {
         let own = getpgrp().as_raw();
         assert!(live_members(own).expect("/proc is there") >= 1);
-        assert!(!is_stopped(nix::unistd::getpid().as_raw()));
+        assert!(is_running(nix::unistd::getpid().as_raw()));
     }
 }

@@ -11,7 +11,6 @@ use libc::{c_char, pid_t};
 
 use super::group::{Group, GroupId};
 use super::inherited::{empty_set, full_set, restore_dispositions, set_mask};
-use super::procfs;
 use super::program::{self, NoProgram};
 use super::terminal::{Lender, Terminal};
 
@@ -27,7 +26,7 @@ pub struct Launch<'a> {
     pub environment: &'a [(&'a str, &'a OsStr)],
     /// Told the job's group before the job's first instruction runs. If it fails, the job is not started.
     pub announce: Option<Announce>,
-    /// The terminal that the job's group gets, if this process has one to give.
+    /// The terminal that the job's group gets, if this process has it now or comes to have it.
     pub terminal: Option<&'a mut Terminal>,
 }
 
@@ -60,14 +59,6 @@ impl Job {
     pub const fn group(&self) -> &Group {
         &self.group
     }
-
-    /// Whether its first process is stopped at this moment; true where /proc can't tell.
-    ///
-    /// Between the stop that waitid(2) reported and the reaction to it somebody may have continued it.
-    #[must_use]
-    pub fn is_stopped(&self) -> bool {
-        procfs::is_stopped(self.pid())
-    }
 }
 
 /// The last step of the child that can fail in a way of its own; an impossible errno stands for it in the one number
@@ -97,7 +88,7 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
     let file =
         program::find(name, std::env::var_os("PATH").as_ref()).map_err(SpawnError::NoProgram)?;
     let environment = Environment::with(environment).map_err(SpawnError::Failed)?;
-    let lender = terminal.as_ref().map(|t| t.lender());
+    let lender = terminal.as_mut().and_then(|t| t.lend());
 
     let mut child = Command::new(file);
     child.arg0(name).args(command.get(1..).unwrap_or_default());
@@ -109,7 +100,7 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
     let started = child.spawn().map_err(why)?;
     let pid = pid_t::try_from(started.id()).unwrap_or(pid_t::MAX);
     if let Some(terminal) = &mut terminal {
-        terminal.was_lent_to(pid);
+        terminal.is_for(pid);
     }
     // Not yet reaped, so the number is certain to be the job's, and the inode need not be compared.
     let id = GroupId { pid, inode: 0 };

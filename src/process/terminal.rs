@@ -17,27 +17,26 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 use super::inherited::{ignored_at_start, set_disposition};
 use super::procfs::own_group_is_orphaned;
-use crate::supervise::Signo;
+use crate::supervise::{Foreground, Signo};
 
-/// The controlling terminal of a process that was in its foreground, to be lent to a job.
+/// The controlling terminal, to be lent to a job.
 #[derive(Debug)]
 pub struct Terminal {
     tty: File,
     /// The modes before the job had it.
     modes: Option<Termios>,
-    /// The group that was given the terminal last.
-    job: Option<pid_t>,
+    /// The job's group.
+    job: Option<Pid>,
 }
 
 impl Terminal {
-    /// The terminal that this process could give to a job: its controlling terminal, if its own group is in the
-    /// foreground there.
+    /// This process's controlling terminal, if it has one that it may share with a job.
     ///
     /// Not for an asynchronous list of a shell without job control (`lease run k -- job &` in a script): such a command
     /// shares the script's group, and its terminal with it. INT is ignored there (POSIX, 2.11), which tells it apart; with
     /// the terminal gone to the job a Ctrl-C would no longer reach the script.
     #[must_use]
-    pub fn in_foreground() -> Option<Self> {
+    pub fn open() -> Option<Self> {
         if ignored_at_start(libc::SIGINT) {
             return None;
         }
@@ -47,34 +46,56 @@ impl Terminal {
             .custom_flags(libc::O_NOCTTY)
             .open("/dev/tty")
             .ok()?;
-        if tcgetpgrp(&tty).ok()? != getpgrp() {
-            return None;
-        }
-        let modes = tcgetattr(&tty).ok();
         Some(Self {
             tty,
-            modes,
+            modes: None,
             job: None,
         })
     }
 
-    /// What the job's child needs to take the terminal for its group.
-    pub(super) fn lender(&self) -> Lender {
-        Lender(self.tty.as_raw_fd())
+    /// What the job's child needs to take the terminal for its group, if this process's group is in the foreground now.
+    /// In the background (`lease run k -- job &` in an interactive shell) there is nothing to lend before a `fg`.
+    pub(super) fn lend(&mut self) -> Option<Lender> {
+        self.is_ours().then(|| {
+            self.remember_modes();
+            Lender(self.tty.as_raw_fd())
+        })
     }
 
-    /// The child of this id, the leader of its group, was told to take the terminal.
-    pub(super) fn was_lent_to(&mut self, job: pid_t) {
-        self.job = Some(job);
+    /// The job has become this process, the leader of its group.
+    pub(super) fn is_for(&mut self, job: pid_t) {
+        self.job = Some(Pid::from_raw(job));
     }
 
-    /// Gives the terminal to the job again after a stop, if this process's group is in the foreground now: a shell's `fg`
-    /// has put it there, its `bg` has not.
-    pub fn give_back(&self) {
+    /// Whose group is in the foreground.
+    #[must_use]
+    pub fn foreground(&self) -> Foreground {
+        match tcgetpgrp(&self.tty) {
+            Ok(group) if group == getpgrp() => Foreground::Own,
+            Ok(group) if Some(group) == self.job => Foreground::Job,
+            Ok(_) | Err(_) => Foreground::Other,
+        }
+    }
+
+    /// Gives the terminal to the job, if this process's group is in the foreground now: a shell's `fg` puts it there, its
+    /// `bg` does not.
+    pub fn give(&mut self) {
         if let Some(job) = self.job
-            && tcgetpgrp(&self.tty) == Ok(getpgrp())
+            && self.is_ours()
         {
-            let _: io::Result<()> = self.set_foreground(Pid::from_raw(job));
+            self.remember_modes();
+            let _: nix::Result<()> = self.set_foreground(job);
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.foreground() == Foreground::Own
+    }
+
+    /// Only in the foreground are they what a job finds; a shell that waits for a command line has set others.
+    fn remember_modes(&mut self) {
+        if self.modes.is_none() {
+            self.modes = tcgetattr(&self.tty).ok();
         }
     }
 
@@ -90,14 +111,13 @@ impl Terminal {
             return;
         };
         if holder != own {
-            let of_job = self.job == Some(holder.as_raw());
-            if !of_job && !is_empty(holder) {
+            if self.job != Some(holder) && !is_empty(holder) {
                 return;
             }
-            let _: io::Result<()> = self.set_foreground(own);
+            let _: nix::Result<()> = self.set_foreground(own);
         }
         if restore_modes
-            && tcgetpgrp(&self.tty) == Ok(own)
+            && self.is_ours()
             && let Some(modes) = &self.modes
         {
             // At once: waiting for the output to drain could take for ever on a terminal held by Ctrl-S.
@@ -105,10 +125,9 @@ impl Terminal {
         }
     }
 
-    fn set_foreground(&self, group: Pid) -> io::Result<()> {
+    fn set_foreground(&self, group: Pid) -> nix::Result<()> {
         // From the background the call sends TTOU to the caller's group, unless that is blocked (tcsetpgrp(3)).
-        without_ttou(|| tcsetpgrp(self.tty.as_fd(), group))?;
-        Ok(())
+        without_ttou(|| tcsetpgrp(self.tty.as_fd(), group))
     }
 }
 

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use libc::{c_int, pid_t};
 
+use super::procfs;
 use crate::supervise::{Ended, Signo};
 
 /// The children that somebody is waiting for.
@@ -42,6 +43,8 @@ pub fn reap(children: &mut Children) -> Option<Change> {
                     children.job = None;
                     Change::JobExited(ended)
                 }
+                // Somebody has continued it meanwhile, which will be the next change.
+                What::Stopped(_) if procfs::is_running(pid) => continue,
                 What::Stopped(signal) => Change::JobStopped(signal),
                 What::Continued => Change::JobContinued,
             });

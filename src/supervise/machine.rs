@@ -6,7 +6,9 @@ use libc::{
     SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
 };
 
-use super::{Action, Ended, Event, Finish, Reason, Report, RunExit, Signo, Start, Word};
+use super::{
+    Action, Ended, Event, Finish, Foreground, Reason, Report, RunExit, Signo, Start, Word,
+};
 use crate::cli::OnLoss;
 use crate::clock::BootTime;
 
@@ -30,6 +32,8 @@ struct Stop {
 #[derive(Clone, Copy, Debug)]
 struct Sweep {
     ended: Ended,
+    /// Whether the job died of a Ctrl-C or Ctrl-\ that nobody else has seen.
+    interrupted: bool,
     /// The stop of what is left, or the one that the job itself was under.
     stop: Option<Stop>,
     /// When to count again; `None` while an answer is awaited.
@@ -58,7 +62,6 @@ enum Fate {
 pub struct Supervisor {
     grace: Duration,
     on_loss: OnLoss,
-    terminal: bool,
     deadline: BootTime,
     phase: Phase,
     fate: Fate,
@@ -78,7 +81,6 @@ impl Supervisor {
         Self {
             grace: start.grace,
             on_loss: start.on_loss,
-            terminal: start.terminal,
             deadline: start.deadline,
             phase: Phase::Running,
             fate: Fate::AsJob,
@@ -118,8 +120,10 @@ impl Supervisor {
             self.look_at_the_clock(now, &mut out);
         }
         match event {
-            Event::JobExited(ended) => self.job_exited(ended, &mut out),
-            Event::JobStopped(signal) => self.job_stopped(signal, &mut out),
+            Event::JobExited(ended, foreground) => self.job_exited(ended, foreground, &mut out),
+            Event::JobStopped(signal, foreground) => {
+                self.job_stopped(signal, foreground, &mut out);
+            }
             // Whoever continued it meant the job alone; if it was the terminal's user, `lease` got the same signal.
             Event::JobContinued => {}
             Event::Leftovers(count) => self.leftovers(now, count, &mut out),
@@ -215,7 +219,7 @@ impl Supervisor {
         out.push(Action::Signal(SIGCONT));
     }
 
-    fn job_exited(&mut self, ended: Ended, out: &mut Vec<Action>) {
+    fn job_exited(&mut self, ended: Ended, foreground: Foreground, out: &mut Vec<Action>) {
         let stop = match self.phase {
             Phase::Running => None,
             Phase::Stopping(stop) => Some(stop),
@@ -223,6 +227,9 @@ impl Supervisor {
         };
         self.phase = Phase::Sweeping(Sweep {
             ended,
+            interrupted: foreground == Foreground::Job
+                && !self.passed_on_interrupt
+                && matches!(ended, Ended::Signal(SIGINT | SIGQUIT)),
             stop,
             look_at: None,
             pause: FIRST_LOOK,
@@ -239,8 +246,8 @@ impl Supervisor {
             return;
         };
         if count == 0 {
-            let ended = sweep.ended;
-            self.finish(ended, out);
+            let sweep = *sweep;
+            self.finish(sweep, out);
             return;
         }
         sweep.look_at = Some(now + sweep.pause);
@@ -255,14 +262,12 @@ impl Supervisor {
         }
     }
 
-    fn finish(&mut self, ended: Ended, out: &mut Vec<Action>) {
+    fn finish(&mut self, sweep: Sweep, out: &mut Vec<Action>) {
         self.phase = Phase::Done;
         let exit = match self.fate {
             Fate::AsJob => RunExit::AsJob {
-                ended,
-                whole_group: self.terminal
-                    && !self.passed_on_interrupt
-                    && matches!(ended, Ended::Signal(SIGINT | SIGQUIT)),
+                ended: sweep.ended,
+                whole_group: sweep.interrupted,
             },
             Fate::Lost => RunExit::Lost,
             Fate::Failed => RunExit::Failed,
@@ -273,24 +278,22 @@ impl Supervisor {
         }));
     }
 
-    fn job_stopped(&mut self, signal: Signo, out: &mut Vec<Action>) {
+    fn job_stopped(&mut self, signal: Signo, foreground: Foreground, out: &mut Vec<Action>) {
         match self.phase {
-            Phase::Running => {
-                // TSTP, TTIN and TTOU are job control: the shell has to see that its job has stopped. STOP comes from a
-                // person or a tool who means this process; following it would end the heartbeats of a job that is
-                // about to be continued. At a terminal the shell would have come back all the same.
-                let mirror = match signal {
-                    SIGTSTP | SIGTTIN | SIGTTOU => Some(signal),
-                    _ if self.terminal => Some(SIGTSTP),
-                    _ => None,
-                };
-                if let Some(signal) = mirror {
-                    out.push(Action::TakeTerminal {
-                        restore_modes: false,
-                    });
-                    out.push(Action::StopSelf(signal));
+            Phase::Running => match (signal, foreground) {
+                // It wants the terminal, and we have it to give.
+                (SIGTTIN | SIGTTOU, Foreground::Own) => {
+                    out.push(Action::GiveTerminal);
+                    out.push(Action::Signal(SIGCONT));
                 }
-            }
+                // Job control: the shell has to see that its job has stopped.
+                (SIGTSTP | SIGTTIN | SIGTTOU, _) => stop_self(signal, out),
+                // Whatever it was, the terminal's user has nobody to type to; a shell would have come back.
+                (_, Foreground::Job) => stop_self(SIGTSTP, out),
+                // STOP comes from a person or a tool who means that process. Following it would end the heartbeats of a
+                // job that is about to be continued.
+                (_, Foreground::Own | Foreground::Other) => {}
+            },
             // Stopped again after the CONT: it could not act on its TERM.
             Phase::Stopping(Stop { killed: false, .. }) => out.push(Action::Signal(SIGCONT)),
             Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
@@ -426,4 +429,12 @@ fn kill_now(stop: &mut Stop, out: &mut Vec<Action>) {
         out.push(Action::Signal(SIGKILL));
         out.push(Action::Report(Report::Killed));
     }
+}
+
+/// While this process is stopped nothing renews, and past the deadline the watchdog stops the job.
+fn stop_self(signal: Signo, out: &mut Vec<Action>) {
+    out.push(Action::TakeTerminal {
+        restore_modes: false,
+    });
+    out.push(Action::StopSelf(signal));
 }

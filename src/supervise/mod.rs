@@ -47,17 +47,26 @@ pub struct Start {
     pub grace: Duration,
     /// What a lost lease means for the job.
     pub on_loss: OnLoss,
-    /// Whether the job's group was given the terminal.
-    pub terminal: bool,
+}
+
+/// Whose group is in the foreground of the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreground {
+    /// The job's.
+    Job,
+    /// That of `lease`.
+    Own,
+    /// Another one, or there is no terminal to be shared with the job.
+    Other,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The job's first process ended and is reaped.
-    JobExited(Ended),
-    /// The job's first process was stopped by this signal.
-    JobStopped(Signo),
+    /// The job's first process ended and is reaped; who had the terminal then.
+    JobExited(Ended, Foreground),
+    /// The job's first process was stopped by this signal; who had the terminal then.
+    JobStopped(Signo, Foreground),
     /// The job's first process was continued.
     JobContinued,
     /// How many live processes the job's group has: the answer to [`Action::CountLeftovers`].

@@ -74,7 +74,7 @@ extern "C" fn watch(read: RawFd, grace_nanos: u64) -> ! {
         switch: Switch::new(Duration::from_nanos(grace_nanos)),
         group: None,
         timer: timer(),
-        sure: true,
+        sure: false,
         said: false,
     };
     watch.run();
@@ -171,11 +171,12 @@ impl Watch {
             match act {
                 Act::Wait(until) => self.wait(until),
                 Act::Term => {
-                    self.signal(libc::SIGTERM);
                     // A stopped process acts on TERM only once it is continued.
-                    self.signal(libc::SIGCONT);
+                    let _ = self.signal(libc::SIGTERM) && self.signal(libc::SIGCONT);
                 }
-                Act::Kill => self.signal(libc::SIGKILL),
+                Act::Kill => {
+                    self.signal(libc::SIGKILL);
+                }
                 Act::Leave => return,
             }
         }
@@ -193,7 +194,6 @@ impl Watch {
                 if let Message::Group(id) = message {
                     // If it can't be opened the job is gone already, or it never came to life.
                     self.group = Group::open(id).ok();
-                    self.sure = true;
                     if self.group.is_none() {
                         continue;
                     }
@@ -205,6 +205,10 @@ impl Watch {
                 return;
             } else {
                 // The end of the pipe, or a pipe that can't be read any more: nobody is there to keep the job in check.
+                if !self.switch.is_alone() {
+                    // Until a moment ago `lease` kept the number from being used again, one way or another.
+                    self.sure = true;
+                }
                 self.switch.pipe_closed(BootTime::now());
                 return;
             }
@@ -213,31 +217,23 @@ impl Watch {
 
     /// Whether the group is gone, while that matters.
     fn look(&mut self) {
-        if !self.switch.is_stopping() {
-            return;
-        }
-        let Some(group) = &self.group else {
-            self.switch.job_is_gone();
-            return;
-        };
-        if group.goes_by_number() && !group.has_leader() && !self.sure {
-            self.switch.job_is_gone();
-            return;
-        }
-        match group.signal(0) {
-            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => self.switch.job_is_gone(),
-            // A number that is in use by a group is not given out, so it is sure until the next look, a moment from now.
-            Ok(()) | Err(_) => self.sure = true,
+        if self.switch.is_stopping() && self.signal(0) {
+            // A number is not given out while a group has it, so this one is sure until the next look, a moment from now.
+            self.sure = true;
         }
     }
 
-    fn signal(&mut self, signal: c_int) {
-        let Some(group) = &self.group else { return };
-        if let Err(e) = group.signal(signal)
-            && e.raw_os_error() == Some(libc::ESRCH)
-        {
+    /// Signals the group, and answers whether it is there. A number that may be somebody else's by now is not signalled.
+    fn signal(&mut self, signal: c_int) -> bool {
+        let there = self.group.as_ref().is_some_and(|group| {
+            let known = self.sure || !group.goes_by_number() || group.has_leader();
+            known
+                && !matches!(group.signal(signal), Err(e) if e.raw_os_error() == Some(libc::ESRCH))
+        });
+        if !there {
             self.switch.job_is_gone();
         }
+        there
     }
 
     fn wait(&mut self, until: Option<BootTime>) {
@@ -245,6 +241,7 @@ impl Watch {
             Some(at) if self.switch.is_stopping() => Some(at.min(BootTime::now() + LOOK)),
             other => other,
         };
+        self.sure = self.sure && self.switch.is_stopping();
         self.arm(until);
         let mut fds = [
             libc::pollfd {

@@ -18,7 +18,7 @@ use pglease::process::{
     self, Change, Children, Job, Launch, NoProgram, SpawnError, StopOutcome, Terminal,
 };
 use pglease::signals::{self, Caught};
-use pglease::supervise::{Action, Event, Finish, Report, RunExit, Start, Supervisor};
+use pglease::supervise::{Action, Event, Finish, Foreground, Report, RunExit, Start, Supervisor};
 use pglease::watchdog::Watchdog;
 
 /// What the loop gets.
@@ -86,7 +86,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ! {
         w.tell(pglease::supervise::Word::Deadline(deadline))
             .expect("the watchdog reads");
     }
-    let mut terminal = Terminal::in_foreground();
+    let mut terminal = Terminal::open();
     let fence = OsString::from("42");
     let started = process::spawn(Launch {
         command: &options.command,
@@ -113,7 +113,6 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ! {
         deadline,
         grace: options.grace,
         on_loss: options.on_loss,
-        terminal: terminal.is_some(),
     });
     let children = Children {
         job: Some(job.pid()),
@@ -176,8 +175,8 @@ impl Run {
         let mut events = Vec::new();
         while let Some(change) = process::reap(&mut self.children) {
             events.push(match change {
-                Change::JobExited(ended) => Event::JobExited(ended),
-                Change::JobStopped(signal) => Event::JobStopped(signal),
+                Change::JobExited(ended) => Event::JobExited(ended, self.foreground()),
+                Change::JobStopped(signal) => Event::JobStopped(signal, self.foreground()),
                 Change::JobContinued => Event::JobContinued,
                 Change::WatchdogDied => {
                     if let Some(w) = &mut self.watchdog {
@@ -221,14 +220,12 @@ impl Run {
                         }
                     }
                     Action::GiveTerminal => {
-                        if let Some(t) = &self.terminal {
-                            t.give_back();
+                        if let Some(t) = &mut self.terminal {
+                            t.give();
                         }
                     }
                     Action::StopSelf(signal) => {
-                        if self.job.is_stopped()
-                            && process::stop_own_group(signal) == StopOutcome::StayedAwake
-                        {
+                        if process::stop_own_group(signal) == StopOutcome::StayedAwake {
                             events.push_back(Event::StayedAwake(signal));
                         }
                     }
@@ -241,6 +238,12 @@ impl Run {
             }
         }
         None
+    }
+
+    fn foreground(&self) -> Foreground {
+        self.terminal
+            .as_ref()
+            .map_or(Foreground::Other, Terminal::foreground)
     }
 
     fn replace(&self, word: pglease::supervise::Word) -> std::io::Result<Watchdog> {

@@ -1,0 +1,353 @@
+//! One rule, one test.
+
+use libc::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGUSR1};
+
+use super::super::{Action, Ended, Event, Finish, Foreground, Reason, Report, RunExit, Word};
+use super::{Drive, GRACE, at};
+use crate::lease::Loss;
+
+const ENDED: Event = Event::JobExited(Ended::Code(0), Foreground::Other);
+
+fn finish(release: bool, exit: RunExit) -> Vec<Action> {
+    vec![Action::Finish(Finish { release, exit })]
+}
+
+fn as_job(code: u8) -> RunExit {
+    RunExit::AsJob {
+        ended: Ended::Code(code),
+        whole_group: false,
+    }
+}
+
+fn stop(kill_at: u64) -> Vec<Action> {
+    vec![
+        Action::TellWatchdog(Word::KillAt(at(kill_at))),
+        Action::Signal(SIGTERM),
+        Action::Signal(SIGCONT),
+    ]
+}
+
+fn stop_and(kill_at: u64, report: Report) -> Vec<Action> {
+    let mut actions = stop(kill_at);
+    actions.push(Action::Report(report));
+    actions
+}
+
+fn killed() -> Vec<Action> {
+    vec![Action::Signal(SIGKILL), Action::Report(Report::Killed)]
+}
+
+#[test]
+fn the_lease_is_released_when_the_job_is_reaped_and_its_group_is_empty() {
+    let mut run = Drive::new();
+    assert_eq!(
+        run.at(1, Event::JobExited(Ended::Code(7), Foreground::Other)),
+        [
+            Action::TakeTerminal {
+                restore_modes: false
+            },
+            Action::CountLeftovers
+        ]
+    );
+    assert_eq!(run.at(1, Event::Leftovers(0)), finish(true, as_job(7)));
+    assert!(run.supervisor.is_done());
+}
+
+#[test]
+fn a_taken_lease_stops_the_job_and_is_never_released() {
+    let mut run = Drive::new();
+    let lost = Report::Lost(Reason::Over(Loss::Gone));
+    assert_eq!(run.at(5, Event::Lost(Loss::Gone)), stop_and(15, lost));
+    assert_eq!(run.supervisor.next_wakeup(), Some(at(15)));
+    assert_eq!(run.at(14, Event::Tick), []);
+    assert_eq!(run.at(15, Event::Tick), killed());
+    assert_eq!(
+        run.all(15, [ENDED, Event::Leftovers(0)]),
+        finish(false, RunExit::Lost)
+    );
+}
+
+#[test]
+fn a_lease_that_is_not_renewed_in_time_is_lost_a_grace_before_the_deadline() {
+    let mut run = Drive::new();
+    assert_eq!(run.supervisor.next_wakeup(), Some(at(50)));
+    assert_eq!(run.at(49, Event::Tick), []);
+    run.at(49, Event::RenewFailed("no route".to_owned()));
+    let reason = Reason::NotRenewed(Some("no route".to_owned()));
+    assert_eq!(run.at(50, Event::Tick), stop_and(60, Report::Lost(reason)));
+    assert_eq!(run.at(60, Event::Tick), killed());
+}
+
+#[test]
+fn a_renewal_moves_the_deadline_and_tells_the_watchdog() {
+    let mut run = Drive::new();
+    assert_eq!(
+        run.at(20, Event::Renewed(at(80))),
+        [Action::TellWatchdog(Word::Deadline(at(80)))]
+    );
+    assert_eq!(run.at(69, Event::Tick), []);
+    assert_eq!(run.at(70, Event::Tick)[..3], stop(80));
+}
+
+#[test]
+fn a_renewal_that_is_handled_late_counts_before_the_clock_does() {
+    let mut run = Drive::new();
+    assert_eq!(
+        run.at(55, Event::Renewed(at(100))),
+        [Action::TellWatchdog(Word::Deadline(at(100)))]
+    );
+}
+
+#[test]
+fn a_thawed_lease_finds_its_job_dead_and_says_that_the_lease_is_lost() {
+    let mut run = Drive::new();
+    let answer = run.at(
+        300,
+        Event::JobExited(Ended::Signal(SIGKILL), Foreground::Other),
+    );
+    assert!(answer.contains(&Action::Report(Report::Lost(Reason::NotRenewed(None)))));
+    assert_eq!(
+        run.at(300, Event::Leftovers(0)),
+        finish(false, RunExit::Lost)
+    );
+}
+
+#[test]
+fn a_suspended_job_past_its_deadline_is_not_continued_as_if_nothing_had_happened() {
+    let mut run = Drive::new();
+    let answer = run.at(300, Event::Signal(SIGCONT));
+    assert_eq!(answer[..3], stop(60));
+    assert!(answer.contains(&Action::Signal(SIGKILL)));
+    assert!(!answer.contains(&Action::GiveTerminal));
+}
+
+#[test]
+fn failing_renewals_are_reported_when_they_begin_and_when_they_end() {
+    let mut run = Drive::new();
+    let failed = || Event::RenewFailed("connection refused".to_owned());
+    assert_eq!(
+        run.at(20, failed()),
+        [Action::Report(Report::RenewFailing(
+            "connection refused".to_owned()
+        ))]
+    );
+    assert_eq!(run.at(22, failed()), []);
+    assert_eq!(
+        run.at(24, Event::Renewed(at(84))),
+        [
+            Action::TellWatchdog(Word::Deadline(at(84))),
+            Action::Report(Report::RenewRecovered)
+        ]
+    );
+    assert_eq!(run.at(40, Event::Renewed(at(100))).len(), 1);
+}
+
+#[test]
+fn a_job_that_may_outlive_its_lease_is_told_nothing_and_the_loss_is_reported_once() {
+    let mut run = Drive::running_on();
+    assert_eq!(run.supervisor.next_wakeup(), None);
+    assert_eq!(run.at(500, Event::Tick), []);
+    assert_eq!(
+        run.at(500, Event::Lost(Loss::Expired)),
+        [Action::Report(Report::LostRunningOn(Reason::Over(
+            Loss::Expired
+        )))]
+    );
+    assert_eq!(run.at(501, Event::Lost(Loss::Gone)), []);
+    assert_eq!(run.at(501, Event::RenewFailed("x".to_owned())), []);
+    assert_eq!(
+        run.all(502, [ENDED, Event::Leftovers(0)]),
+        finish(false, as_job(0))
+    );
+}
+
+#[test]
+fn every_signal_is_passed_on_once_and_is_the_jobs_affair() {
+    let mut run = Drive::new();
+    for signal in [SIGINT, SIGINT, SIGTERM, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP] {
+        assert_eq!(run.at(1, Event::Signal(signal)), [Action::Signal(signal)]);
+    }
+    assert_eq!(
+        run.at(1, Event::Signal(SIGCONT)),
+        [Action::GiveTerminal, Action::Signal(SIGCONT)]
+    );
+}
+
+#[test]
+fn int_or_term_cuts_a_stop_short() {
+    for signal in [SIGINT, SIGTERM] {
+        let mut run = Drive::new();
+        run.at(5, Event::Lost(Loss::Gone));
+        assert_eq!(run.at(6, Event::Signal(SIGHUP)), [Action::Signal(SIGHUP)]);
+        assert_eq!(run.at(6, Event::Signal(SIGTSTP)), []);
+        assert_eq!(run.at(6, Event::Signal(signal)), killed());
+        assert_eq!(run.at(6, Event::Signal(signal)), []);
+    }
+}
+
+#[test]
+fn leftovers_are_counted_stopped_and_waited_for_before_the_release() {
+    let mut run = Drive::new();
+    run.at(1, ENDED);
+    assert_eq!(
+        run.at(1, Event::Leftovers(3)),
+        stop_and(11, Report::Leftovers(3))
+    );
+    assert_eq!(run.at(2, Event::Tick), [Action::CountLeftovers]);
+    assert_eq!(run.at(2, Event::Leftovers(1)), []);
+    let answer = run.at(11, Event::Tick);
+    assert_eq!(answer[..2], killed());
+    assert_eq!(answer[2..], [Action::CountLeftovers]);
+    assert_eq!(run.at(11, Event::Leftovers(1)), [Action::Signal(SIGKILL)]);
+    assert_eq!(
+        run.all(12, [Event::Tick, Event::Leftovers(0)]),
+        finish(true, as_job(0))
+    );
+}
+
+#[test]
+fn what_a_stopped_job_leaves_gets_no_second_term() {
+    let mut run = Drive::new();
+    run.at(5, Event::Lost(Loss::Gone));
+    run.at(6, ENDED);
+    assert_eq!(run.at(6, Event::Leftovers(2)), []);
+    assert_eq!(run.at(15, Event::Tick)[..2], killed());
+}
+
+#[test]
+fn leftovers_are_killed_at_the_deadline_at_the_latest() {
+    let mut run = Drive::new();
+    run.at(49, ENDED);
+    run.at(49, Event::Leftovers(1));
+    assert_eq!(
+        run.supervisor.next_wakeup().map(|t| t <= at(50)),
+        Some(true)
+    );
+    run.at(50, Event::Tick);
+    let answer = run.at(60, Event::Tick);
+    assert!(answer.contains(&Action::Signal(SIGKILL)));
+}
+
+#[test]
+fn a_heartbeat_that_dies_or_a_watchdog_that_can_not_be_had_stops_the_job_and_releases() {
+    for (event, report) in [
+        (Event::HeartbeatDied, Report::HeartbeatDied),
+        (
+            Event::Unprotected("EAGAIN".to_owned()),
+            Report::Unprotected("EAGAIN".to_owned()),
+        ),
+    ] {
+        let mut run = Drive::new();
+        assert_eq!(run.at(3, event), stop_and(13, report));
+        assert_eq!(
+            run.all(4, [ENDED, Event::Leftovers(0)]),
+            finish(true, RunExit::Failed)
+        );
+    }
+}
+
+#[test]
+fn a_dead_watchdog_is_replaced_and_told_what_the_old_one_knew() {
+    let mut run = Drive::new();
+    assert_eq!(
+        run.at(3, Event::WatchdogDied),
+        [
+            Action::ReplaceWatchdog(Word::Deadline(at(60))),
+            Action::Report(Report::WatchdogDied)
+        ]
+    );
+    run.at(5, Event::Lost(Loss::Gone));
+    assert_eq!(
+        run.at(6, Event::WatchdogDied)[0],
+        Action::ReplaceWatchdog(Word::KillAt(at(15)))
+    );
+    assert_eq!(Drive::running_on().at(3, Event::WatchdogDied), []);
+}
+
+#[test]
+fn a_stopped_job_stops_lease_where_a_shell_has_to_see_it() {
+    let suspend = |signal| {
+        vec![
+            Action::TakeTerminal {
+                restore_modes: false,
+            },
+            Action::StopSelf(signal),
+        ]
+    };
+    for (signal, foreground, expected) in [
+        (SIGTSTP, Foreground::Job, suspend(SIGTSTP)),
+        (SIGTSTP, Foreground::Other, suspend(SIGTSTP)),
+        (SIGTTIN, Foreground::Other, suspend(SIGTTIN)),
+        (SIGSTOP, Foreground::Job, suspend(SIGTSTP)),
+        (SIGSTOP, Foreground::Other, vec![]),
+        (
+            SIGTTIN,
+            Foreground::Own,
+            vec![Action::GiveTerminal, Action::Signal(SIGCONT)],
+        ),
+    ] {
+        assert_eq!(
+            Drive::new().at(1, Event::JobStopped(signal, foreground)),
+            expected,
+            "{signal} {foreground:?}"
+        );
+    }
+    assert_eq!(
+        Drive::new().at(1, Event::StayedAwake(SIGTSTP)),
+        [Action::GiveTerminal, Action::Signal(SIGCONT)]
+    );
+    assert_eq!(
+        Drive::new().at(1, Event::StayedAwake(SIGTTIN)),
+        [
+            Action::GiveTerminal,
+            Action::Signal(SIGHUP),
+            Action::Signal(SIGCONT)
+        ]
+    );
+}
+
+#[test]
+fn a_job_that_is_stopped_while_it_should_end_is_continued() {
+    let mut run = Drive::new();
+    run.at(5, Event::Lost(Loss::Gone));
+    assert_eq!(
+        run.at(6, Event::JobStopped(SIGTSTP, Foreground::Job)),
+        [Action::Signal(SIGCONT)]
+    );
+}
+
+#[test]
+fn a_ctrl_c_that_only_the_job_saw_is_passed_up() {
+    let dies = Event::JobExited(Ended::Signal(SIGINT), Foreground::Job);
+    let whole = |run: &mut Drive, event| {
+        run.at(1, event);
+        match run.at(1, Event::Leftovers(0))[..] {
+            [
+                Action::Finish(Finish {
+                    exit: RunExit::AsJob { whole_group, .. },
+                    ..
+                }),
+            ] => whole_group,
+            ref other => panic!("{other:?}"),
+        }
+    };
+    assert!(whole(&mut Drive::new(), dies.clone()));
+    // The group of lease has no part in what was sent to lease alone, or to a job in the background.
+    let mut told = Drive::new();
+    told.at(1, Event::Signal(SIGINT));
+    assert!(!whole(&mut told, dies));
+    let background = Event::JobExited(Ended::Signal(SIGINT), Foreground::Other);
+    assert!(!whole(&mut Drive::new(), background));
+    let killed = Event::JobExited(Ended::Signal(SIGKILL), Foreground::Job);
+    assert!(!whole(&mut Drive::new(), killed));
+}
+
+#[test]
+fn a_grace_is_never_longer_than_what_is_left_until_the_deadline() {
+    let mut run = Drive::new();
+    run.at(20, Event::Renewed(at(20) + GRACE * 2));
+    assert_eq!(run.at(29, Event::Lost(Loss::Gone))[..3], stop(39));
+    let mut run = Drive::new();
+    run.at(49, Event::Renewed(at(62)));
+    assert_eq!(run.at(51, Event::Lost(Loss::Gone))[..3], stop(61));
+}
