@@ -181,3 +181,12 @@ fn every_page_carries_exit_codes_environment_and_examples() {
         }
     }
 }
+
+#[test]
+fn the_readme_shows_the_tables_of_the_manual() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    for (term, meaning) in manual::FATES.iter().chain(pglease::exit::TABLE) {
+        let row = format!("| {term} | {meaning} |");
+        assert!(readme.contains(&row), "README.md lacks: {row}");
+    }
+}

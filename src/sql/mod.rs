@@ -3,7 +3,7 @@
 //! Rules that hold for all of them:
 //! - All times are `clock_timestamp()`, the server's: never `now()`, which is fixed at the start of the transaction, and
 //!   never a client's clock. Values that belong together come from one reading.
-//! - The table is always named with its schema, and `search_path` is `pg_catalog` (see [`BEGIN`]): neither a role's
+//! - The table is always named with its schema, and `search_path` is `pg_catalog` (see `BEGIN` in the source): neither a role's
 //!   search path nor a function of the same name in another schema changes what a statement means.
 //! - Durations arrive as microseconds in a BIGINT.
 //!
