@@ -13,7 +13,7 @@ use std::time::Duration;
 use postgres::Client;
 use postgres::types::Type;
 
-use self::bounded::{Attempt, worth_asking_again};
+use self::bounded::{Answer, Attempt};
 use self::outcome::{query, row};
 use crate::clock::BootTime;
 use crate::connect::{Access, Settings};
@@ -163,14 +163,22 @@ impl Store {
             idle: limit,
             repeatable: true,
         };
-        let answered = self.operate(&plan, None, || {
+        let answered = self.settle(&plan, None, || {
             let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
             move |client: &mut Client| outcome::release(client, &statements, &lease, hold)
         });
         match answered {
             Err(failure) if failure.fault == Fault::NoTable => Ok(Release::Lost(Loss::Gone)),
             Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
-            Ok(sent) => Ok(sent.answer),
+            // The first try found the term and ended it; its COMMIT got no answer. Whatever came after it, came after it.
+            Ok((
+                Sent {
+                    answer: Release::Lost(_),
+                    ..
+                },
+                true,
+            )) => Ok(Release::Released),
+            Ok((sent, _)) => Ok(sent.answer),
         }
     }
 
@@ -232,7 +240,11 @@ impl Store {
                 )?
                 .iter()
                 .map(|r| row(r, 0))
-                .collect()
+                .collect::<Result<Vec<Row>, Failure>>()
+                .map(|answer| Answer {
+                    answer,
+                    wrote: false,
+                })
             }
         });
         match answered {
@@ -276,7 +288,10 @@ impl Store {
                         .batch_execute(script)
                         .map_err(|e| Failure::from_postgres(&e))?;
                 }
-                Ok(())
+                Ok(Answer {
+                    answer: (),
+                    wrote: true,
+                })
             }
         });
         match answered {
@@ -298,12 +313,28 @@ impl Store {
     ) -> Result<Sent<T>, Failure>
     where
         T: Send + 'static,
-        W: FnOnce(&mut Client) -> Result<T, Failure> + Send + 'static,
+        W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
+    {
+        self.settle(plan, interrupt, work).map(|(sent, _)| sent)
+    }
+
+    /// The same, and answers too whether an earlier try had an unknown outcome.
+    fn settle<T, W>(
+        &self,
+        plan: &Plan,
+        interrupt: Option<&AtomicBool>,
+        work: impl Fn() -> W,
+    ) -> Result<(Sent<T>, bool), Failure>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
     {
         let started = BootTime::now();
         let by = started + plan.limit;
         let mut unknown = false;
+        let mut tries = 0;
         loop {
+            tries += 1;
             let attempt = Attempt {
                 settings: Arc::clone(&self.settings),
                 application_name: self.application_name.clone(),
@@ -317,12 +348,13 @@ impl Store {
             match result {
                 Ok(sent) => {
                     (self.narrate)(&format!("{}: answered after {took}", plan.what));
-                    return Ok(sent);
+                    return Ok((sent, unknown));
                 }
                 Err(failure) => {
                     (self.narrate)(&format!("{}: failed after {took}: {failure}", plan.what));
                     unknown |= failure.applied == Applied::Unknown;
-                    let again = worth_asking_again(&failure)
+                    let again = failure.is_worth_asking_again()
+                        && tries < TRIES
                         && (plan.repeatable || failure.applied == Applied::No)
                         && !by.has_passed()
                         && !interrupt.is_some_and(|flag| flag.load(Ordering::SeqCst));
@@ -346,6 +378,9 @@ impl Store {
         ))
     }
 }
+
+/// How often one operation asks at once, again and again, within its time.
+const TRIES: u32 = 20;
 
 /// How long a transaction may stand idle with the row locked: no longer than the operation, and a third of the ttl.
 fn idle(limit: Duration, ttl: Ttl) -> Duration {
