@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use postgres::Client;
 
-use super::failure::{Applied, Failure};
+use super::failure::Failure;
 use crate::clock::BootTime;
 use crate::connect::{self, Access, Settings};
 use crate::fault::Fault;
@@ -60,6 +60,13 @@ pub struct Sent<T> {
     pub at: BootTime,
 }
 
+/// What a statement answered, before COMMIT.
+pub(super) struct Answer<T> {
+    pub(super) answer: T,
+    /// Whether the answer depends on COMMIT. "Held by somebody else" is true whatever becomes of the transaction.
+    pub(super) wrote: bool,
+}
+
 /// Runs `work` in a transaction on a connection of its own, and commits.
 ///
 /// `interrupt` ends the attempt early, if nothing has been committed yet.
@@ -70,7 +77,7 @@ pub(super) fn attempt<T, W>(
 ) -> Result<Sent<T>, Failure>
 where
     T: Send + 'static,
-    W: FnOnce(&mut Client) -> Result<T, Failure> + Send + 'static,
+    W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
 {
     let by = attempt.by;
     let started = BootTime::now();
@@ -155,7 +162,7 @@ fn converse<T, W>(
     work: W,
 ) -> Result<(Sent<T>, Client), Failure>
 where
-    W: FnOnce(&mut Client) -> Result<T, Failure>,
+    W: FnOnce(&mut Client) -> Result<Answer<T>, Failure>,
 {
     let mut client = connect::open(
         &attempt.settings,
@@ -169,9 +176,9 @@ where
             attempt.access == Access::Write,
             limits(attempt),
         ))
-        .map_err(|e| Failure::from_postgres(&e))?;
+        .map_err(|e| Failure::from_postgres(&e).of_a_made_connection())?;
     let at = BootTime::now();
-    let answer = work(&mut client)?;
+    let Answer { answer, wrote } = work(&mut client).map_err(Failure::of_a_made_connection)?;
     if !attempt.commits {
         return Ok((Sent { answer, at }, client));
     }
@@ -184,6 +191,7 @@ where
     }
     match client.batch_execute(sql::COMMIT) {
         Ok(()) => Ok((Sent { answer, at }, client)),
+        Err(_) if !wrote => Ok((Sent { answer, at }, client)),
         Err(error) => {
             let failure = Failure::from_postgres(&error);
             // A server that ends the session while COMMIT waits for a standby has committed. One that answers with
@@ -213,9 +221,4 @@ fn limits(attempt: &Attempt) -> Limits {
         lock_ms: left - left / 10,
         idle_ms: idle,
     }
-}
-
-/// Whether asking again at once can settle or succeed.
-pub(super) fn worth_asking_again(failure: &Failure) -> bool {
-    failure.applied == Applied::Unknown || failure.fault == Fault::Conflict
 }

@@ -20,6 +20,8 @@ pub struct Failure {
     pub fault: Fault,
     /// Whether it may have been applied.
     pub applied: Applied,
+    /// Whether the same request may well succeed at once.
+    again: bool,
     /// A lowercase fragment: what, and then what to do about it. Never a password.
     message: String,
 }
@@ -31,6 +33,7 @@ impl Failure {
         Self {
             fault,
             applied: Applied::No,
+            again: fault == Fault::Conflict,
             message: message.into(),
         }
     }
@@ -40,6 +43,20 @@ impl Failure {
     pub(crate) fn unknown(mut self) -> Self {
         self.applied = Applied::Unknown;
         self
+    }
+
+    /// The same failure, of a connection that had been made: the server was there a moment ago, so if it was the
+    /// connection that broke, another one may do.
+    #[must_use]
+    pub(super) fn of_a_made_connection(mut self) -> Self {
+        self.again |= matches!(self.fault, Fault::Unreachable | Fault::Down);
+        self
+    }
+
+    /// Whether asking again at once can settle it or succeed.
+    #[must_use]
+    pub(super) fn is_worth_asking_again(&self) -> bool {
+        self.again || self.applied == Applied::Unknown
     }
 
     /// The same failure, with advice after the message.
@@ -66,7 +83,9 @@ impl Failure {
             message = format!("{message}: {detail}");
         }
         let advice = advice(code, fault);
-        let failure = Self::new(fault, one_line(&message));
+        let mut failure = Self::new(fault, one_line(&message));
+        // This machine was slow between two statements, and the server gave up the transaction (25P03).
+        failure.again |= code == "25P03";
         match advice {
             Some(advice) => failure.advise(advice),
             None => failure,

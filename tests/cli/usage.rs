@@ -18,7 +18,10 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["claim", "k", "--ttl", "0s"], "100ms to 30days"),
         (&["claim", "k", "--ttl", "1000years"], "100ms to 30days"),
         (&["claim", "k", "--ttl", "soon"], "500ms, 30s, 5m"),
-        (&["claim", "k", "--ttl", "-5s"], "--ttl"),
+        (
+            &["claim", "k", "--ttl", "-5s"],
+            "unexpected argument '-5' found (see",
+        ),
         (&["claim", "k", "--wait", "never"], "forever"),
         (&["claim", "k", "--name", &long_name], "--name"),
         (&["claim", "k", "--name", ""], "empty"),
