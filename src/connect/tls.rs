@@ -201,7 +201,9 @@ impl TlsSettings {
                 WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
                     .with_crls(self.revocation_lists()?)
                     .enforce_revocation_expiration();
-            Some(builder.build().map_err(|e| format!("sslcrl: {e}"))?)
+            Some(builder.build().map_err(|e| {
+                format!("sslcrl: {e} (a revocation list has to be of version 2, with a CRL number)")
+            })?)
         };
         Ok(Verifier::new(check, provider).with_roots(chain, roots, source))
     }
