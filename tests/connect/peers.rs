@@ -301,11 +301,4 @@ fn nothing_is_asked_of_the_server_that_a_pooler_would_refuse() {
             "lease"
         ]
     );
-    assert_eq!(
-        settings.options(),
-        [
-            ("geqo".to_owned(), "off".to_owned()),
-            ("statement_timeout".to_owned(), "5s".to_owned())
-        ]
-    );
 }
