@@ -81,6 +81,13 @@ impl Store {
         self
     }
 
+    /// The same store, telling its steps to somebody else.
+    #[must_use]
+    pub fn told_to(mut self, narrate: Narrator) -> Self {
+        self.narrate = narrate;
+        self
+    }
+
     /// The most that one operation may take.
     #[must_use]
     pub const fn limit(&self) -> Duration {
