@@ -36,6 +36,13 @@ pub(super) fn parse(given: &str) -> Result<Words, SettingsError> {
     if given.trim().is_empty() {
         return Ok(Words::new());
     }
+    // A URL that lost its scheme. libpq would take all of it for the name of a database, and the server repeats that
+    // name, with the password in it, in its answer.
+    if given.contains('@') {
+        return Err(SettingsError::new(
+            "connection string: a URL has to begin with postgresql:// (a database whose name contains \"@\" is given as dbname=...)",
+        ));
+    }
     Ok(vec![("dbname", given.to_owned())])
 }
 
@@ -388,6 +395,8 @@ mod tests {
             "postgresql://h?password=secret=x",
             "postgresql://h?secret",
             "mysql://u:secret@h",
+            "u:secret@h/d",
+            "postgres:/u:secret@h",
             "hots=h password=secret",
             "postgresql://h/d?sslmod=require&password=secret",
         ] {

@@ -39,6 +39,15 @@ pub struct Store {
     narrate: Narrator,
 }
 
+/// What `status` reads.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// The rows, by key.
+    pub rows: Vec<Row>,
+    /// Whether a row that another program inserts gets a constant as its fence.
+    pub unsafe_default: bool,
+}
+
 /// How an operation is carried out.
 struct Plan {
     what: &'static str,
@@ -220,7 +229,7 @@ impl Store {
         patterns: &[Pattern],
         free: bool,
         interrupt: Option<&AtomicBool>,
-    ) -> Result<Vec<Row>, Failure> {
+    ) -> Result<Listing, Failure> {
         let plan = Plan {
             what: "status",
             access: Access::Read,
@@ -230,28 +239,43 @@ impl Store {
         };
         let likes: Option<Vec<String>> =
             (!patterns.is_empty()).then(|| patterns.iter().map(|p| p.like.clone()).collect());
+        let name = self.table.quoted();
         let answered = self.operate(&plan, interrupt, || {
             let (statements, likes) = (Arc::clone(&self.statements), likes.clone());
+            let name = name.clone();
             move |client: &mut Client| {
-                query(
+                let found = query(
                     client,
                     &statements.status,
                     &[(&free, Type::BOOL), (&likes, Type::TEXT_ARRAY)],
-                )?
-                .iter()
-                .map(|r| row(r, 0))
-                .collect::<Result<Vec<Row>, Failure>>()
-                .map(|answer| Answer {
-                    answer,
+                )?;
+                let rows = found.iter().map(|r| row(r, 0)).collect::<Result<_, _>>()?;
+                let safe = query(client, sql::FENCE_DEFAULT, &[(&name, Type::TEXT)])?;
+                let unsafe_default = safe.first().is_some_and(|r| !r.get::<_, bool>(0));
+                Ok(Answer {
+                    answer: Listing {
+                        rows,
+                        unsafe_default,
+                    },
                     wrote: false,
                 })
             }
         });
         match answered {
-            Err(failure) if failure.fault == Fault::NoTable => Ok(Vec::new()),
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Listing::default()),
             Err(failure) => Err(self.advise_grant(failure, "SELECT")),
             Ok(sent) => Ok(sent.answer),
         }
+    }
+
+    /// What people call the table, and the statement that gives its fence a safe default.
+    #[must_use]
+    pub fn advice_on_fences(&self) -> String {
+        format!(
+            "in {} a deleted row's fence starts again from a constant when another program inserts it: the table's owner mends that with: {}",
+            self.table.shown(),
+            self.statements.safe_default
+        )
     }
 
     /// Makes the table where it is missing, and runs `more` after it in the same transaction.

@@ -1,10 +1,63 @@
-//! The rooms that touch processes, tested with real ones.
+//! Black-box tests of what `lease run` does to processes: the watchdog, signals, the terminal, the job's end.
 
-mod fixture;
+#[path = "../support/mod.rs"]
+mod support;
 
-fn main() {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == "fixture") {
-        fixture::run(args);
-    }
+mod job;
+mod pty;
+mod signals;
+mod terminal;
+mod watchdog;
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use support::proc::Process;
+use support::{Lease, Running, key, shared, until};
+
+/// `lease run KEY OPTIONS -- sh -c SCRIPT`.
+fn job(options: &[&str], script: &str) -> Lease {
+    Lease::new(["run", &key()])
+        .args(options)
+        .args(["--", "sh", "-c", script])
+        .on(shared())
+}
+
+/// What belongs to a run besides `lease` itself.
+fn watchdogs(run: &Running) -> Vec<Process> {
+    named(run, "job-watchdog")
+}
+
+fn named(run: &Running, name: &str) -> Vec<Process> {
+    let mut found = run.processes();
+    found.retain(|process| process.name == name);
+    found
+}
+
+/// The one watchdog, once there is one and it is not `except`.
+fn watchdog(run: &Running, except: Option<&Process>) -> Process {
+    until("there is one watchdog", || {
+        let found = watchdogs(run);
+        (found.len() == 1 && Some(&found[0]) != except).then(|| found[0].clone())
+    })
+}
+
+/// Waits until nothing of the run is left.
+fn nothing_left(run: &Running, limit: Duration) {
+    support::until_within("nothing of the run is left", limit, || {
+        let left = run.processes();
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
+    });
+}
+
+/// The children of a shell that are there in spite of everything: one ignores TERM, one is a grandchild.
+const STUBBORN: &str =
+    "sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & sleep 1000 & echo ready; wait; wait";
+
+fn send(process: &Process, signal: Signal) {
+    process.signal(signal);
 }

@@ -1,0 +1,253 @@
+//! The job runs as if `lease` were not there, and nothing of it is left afterwards.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::time::{Duration, Instant};
+
+use super::support::{Lease, keeper, key, proc, shared};
+use super::{job, named};
+
+#[test]
+fn exit_codes_come_through() {
+    for code in [0, 1, 2, 7, 75, 125, 126, 127, 128, 255] {
+        job(&[], &format!("exit {code}")).output().expect_code(code);
+    }
+}
+
+#[test]
+fn what_can_not_be_run_is_told_apart_as_a_shell_does() {
+    let dir = keeper::dir("unrunnable");
+    let data = dir.join("data");
+    std::fs::write(&data, "x").expect("a file");
+    for (program, code) in [
+        ("/no/such/file", 127),
+        ("no-such-command", 127),
+        ("", 127),
+        (data.to_str().expect("a path"), 126),
+        (dir.to_str().expect("a path"), 126),
+    ] {
+        let name = key();
+        let output = Lease::new(["run", &name, "--", program])
+            .on(shared())
+            .output();
+        assert_eq!(output.code, Some(code), "{program:?}: {output}");
+        let again = Lease::new(["run", &name, "--", "true"])
+            .on(shared())
+            .output();
+        again.expect_code(0);
+    }
+}
+
+#[test]
+fn a_script_without_an_interpreter_line_is_run_by_sh() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let script = keeper::dir("plain").join("script");
+    std::fs::write(&script, "echo \"$1\"\n").expect("a file");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    let output = Lease::new(["run", &key(), "--"])
+        .arg(&script)
+        .arg("hello")
+        .on(shared())
+        .output()
+        .expect_code(0);
+    assert_eq!(output.stdout, "hello\n");
+}
+
+#[test]
+fn arguments_arrive_byte_for_byte() {
+    let odd = OsStr::from_bytes(b"\xff\xfe\x01 '\"*");
+    let output = Lease::new([
+        "run",
+        &key(),
+        "--",
+        "printf",
+        "[%s]",
+        "a b",
+        "",
+        "*",
+        "--help",
+    ])
+    .arg(odd)
+    .on(shared())
+    .output()
+    .expect_code(0);
+    assert_eq!(
+        output.stdout_bytes,
+        b"[a b][][*][--help][\xff\xfe\x01 '\"*]"
+    );
+}
+
+#[test]
+fn the_environment_arrives_byte_for_byte_and_in_its_order() {
+    let with = |call: Lease| {
+        call.env("ZZ", "last")
+            .env("AA", OsStr::from_bytes(b"\xff\xfe"))
+            .env("FENCE", "old")
+            .on(shared())
+    };
+    let call = with(Lease::new([
+        "run",
+        &key(),
+        "--",
+        "cat",
+        "/proc/self/environ",
+    ]));
+    let output = call.output().expect_code(0);
+    let entries = |bytes: &[u8]| -> Vec<Vec<u8>> {
+        bytes
+            .split(|b| *b == 0)
+            .filter(|e| !e.is_empty())
+            .map(<[u8]>::to_vec)
+            .collect()
+    };
+    let ours = |entry: &Vec<u8>| {
+        [&b"FENCE="[..], b"LEASE_KEY=", b"LEASE_HOLDER="]
+            .iter()
+            .any(|name| entry.starts_with(name))
+    };
+    let (set, rest): (Vec<_>, Vec<_>) = entries(&output.stdout_bytes).into_iter().partition(ours);
+    assert_eq!(set.len(), 3, "{output}");
+    assert!(!set.contains(&b"FENCE=old".to_vec()), "{output}");
+    let plain = with(Lease::program("cat").arg("/proc/self/environ")).output();
+    let names = |entries: &[Vec<u8>]| -> Vec<Vec<u8>> {
+        let name = |e: &Vec<u8>| e.split(|b| *b == b'=').next().unwrap_or_default().to_vec();
+        entries.iter().filter(|e| !ours(e)).map(name).collect()
+    };
+    assert_eq!(names(&rest), names(&entries(&plain.stdout_bytes)));
+}
+
+#[test]
+fn the_job_has_its_three_descriptors_and_what_lease_itself_was_given() {
+    let list = "for fd in /proc/self/fd/*; do readlink $fd; done";
+    let plain = Lease::program("sh")
+        .args(["-c", "exec sh -c \"$0\" 7</etc/passwd", list])
+        .output();
+    let line = format!("exec \"$0\" run \"$1\" -- sh -c '{list}' 7</etc/passwd");
+    let under = Lease::program("sh")
+        .args(["-c", &line, env!("CARGO_BIN_EXE_lease"), &key()])
+        .on(shared())
+        .output()
+        .expect_code(0);
+    assert_eq!(
+        plain.stdout.lines().count(),
+        under.stdout.lines().count(),
+        "{under}"
+    );
+    assert!(under.stdout.contains("/etc/passwd"), "{under}");
+}
+
+#[test]
+fn what_is_left_in_the_group_is_counted_and_stopped() {
+    let run = job(
+        &["--grace", "1s"],
+        "trap '' HUP; (trap '' TERM; sleep 1000) & sleep 1000 & exit 4",
+    );
+    let output = run.output().expect_code(4);
+    assert!(
+        output.stderr.contains('2') || output.stderr.contains('3'),
+        "{output}"
+    );
+    assert!(output.took < Duration::from_secs(10), "{output}");
+    let again = job(
+        &["--heartbeat", "2s", "--grace", "20s"],
+        "sleep 30 & echo ok",
+    )
+    .output()
+    .expect_code(0);
+    assert_eq!(again.stdout, "ok\n");
+    assert!(again.took < Duration::from_secs(5), "{again}");
+}
+
+#[test]
+fn a_pipeline_ends_with_the_job_and_not_with_what_it_has_left() {
+    let started = Instant::now();
+    let line = "\"$0\" run \"$1\" -- sh -c 'sleep 30 & echo ok' 2>&1 | cat";
+    let output = Lease::program("sh")
+        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+        .on(shared())
+        .output()
+        .expect_code(0);
+    assert!(output.stdout.starts_with("ok\n"), "{output}");
+    assert!(started.elapsed() < Duration::from_secs(5), "{output}");
+}
+
+#[test]
+fn a_process_that_left_the_group_on_purpose_is_not_touched() {
+    let script =
+        "setsid sleep 1000 <&- >&- 2>&- & while ! grep -q sleep /proc/$!/comm; do :; done; exit 0";
+    let run = job(&[], script).spawn();
+    run.wait_exit(Duration::from_secs(20));
+    assert_eq!(named(&run, "sleep").len(), 1);
+}
+
+#[test]
+fn a_zombie_that_nobody_asks_for_does_not_keep_the_run() {
+    // The parent leaves the group and never waits; its child stays in the group as a zombie.
+    if Lease::program("python3").args(["-c", "pass"]).output().code != Some(0) {
+        super::support::skip("python3");
+        return;
+    }
+    let holder = "import os, time\n\
+        r, w = os.pipe()\n\
+        if os.fork() == 0:\n    \
+            g = os.getpgrp()\n    \
+            if os.fork() == 0:\n        os._exit(0)\n    \
+            os.setsid()\n    \
+            os.write(w, b'x')\n    \
+            time.sleep(1000)\n\
+        os.read(r, 1)\n";
+    let run = Lease::new([
+        "run",
+        &key(),
+        "--grace",
+        "9s",
+        "--",
+        "python3",
+        "-c",
+        holder,
+    ])
+    .on(shared())
+    .spawn();
+    run.wait_exit(Duration::from_secs(5));
+    assert!(proc::all().iter().any(proc::Process::is_zombie));
+}
+
+#[test]
+fn standard_input_belongs_to_the_job() {
+    let output = job(&[], "cat").input("hi\n").output().expect_code(0);
+    assert_eq!(
+        (output.stdout.as_str(), output.stderr.as_str()),
+        ("hi\n", "")
+    );
+    let line = "n=0; printf 'a\\nb\\nc\\n' | { while read l; do \"$0\" run \"$1\" -- true; n=$((n+1)); done; echo $n; }";
+    let output = Lease::program("sh")
+        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+        .on(shared())
+        .output();
+    assert_eq!(output.stdout, "3\n", "{output}");
+}
+
+#[test]
+fn no_core_file_of_lease_is_left() {
+    let dir = keeper::dir("core");
+    let line =
+        "ulimit -c unlimited; \"$0\" run \"$1\" -- sh -c 'ulimit -c 0; kill -QUIT $$'; echo $?";
+    let output = Lease::program("bash")
+        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+        .dir(&dir)
+        .on(shared())
+        .output();
+    assert_eq!(output.stdout, "131\n", "{output}");
+    let left = std::fs::read_dir(&dir).expect("a directory").count();
+    assert_eq!(left, 0, "{output}");
+}
+
+#[test]
+fn closed_standard_descriptors_do_no_harm() {
+    let line = "\"$0\" run \"$1\" -- true <&- >&- 2>&-";
+    let output = Lease::program("sh")
+        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+        .on(shared())
+        .output();
+    output.expect_code(0);
+}

@@ -1,0 +1,223 @@
+//! What is sent to `lease` reaches the job: that very signal, once.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal::{self, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
+
+use super::support::{Lease, key, shared, skip, stays, until};
+use super::{job, named, nothing_left};
+
+/// Says the name of each signal that it gets, and ends when its input does.
+const LISTENER: &str = "for s in HUP INT QUIT USR1 USR2 ALRM TERM CONT WINCH PWR RTMIN+3; do \
+     trap \"echo got-$s\" $s; done; echo ready; \
+     while :; do read line && break; done; echo end";
+
+fn count(text: &str, part: &str) -> usize {
+    text.lines().filter(|line| *line == part).count()
+}
+
+#[test]
+fn every_signal_reaches_the_job_once_and_no_other_does() {
+    let run = Lease::new(["run", &key(), "--", "bash", "-c", LISTENER])
+        .on(shared())
+        .open_input()
+        .spawn();
+    run.wait_for_line("ready");
+    let names = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM", "PWR"];
+    for name in names {
+        run.signal(format!("SIG{name}").parse::<Signal>().expect("a signal"));
+        run.wait_for_line(&format!("got-{name}"));
+    }
+    let real_time = libc::SIGRTMIN() + 3;
+    let kill = std::process::Command::new("kill")
+        .args([format!("-{real_time}"), run.pid().to_string()])
+        .status();
+    assert!(kill.expect("kill").success());
+    run.wait_for_line("got-RTMIN+3");
+    // bash goes on reading for this one, and says so only afterwards.
+    run.signal(Signal::SIGWINCH);
+    run.signal(SIGHUP);
+    until("both were passed on", || {
+        count(&run.stdout(), "got-HUP") == 2
+    });
+    run.write("line\n");
+    let output = run.wait().expect_code(0);
+    for name in names.into_iter().chain(["RTMIN+3", "WINCH"]) {
+        let expected = if name == "HUP" { 2 } else { 1 };
+        assert_eq!(
+            count(&output.stdout, &format!("got-{name}")),
+            expected,
+            "{name}: {output}"
+        );
+    }
+    assert_eq!(count(&output.stdout, "got-CONT"), 0, "{output}");
+}
+
+#[test]
+fn a_job_that_nobody_signals_sees_no_signal() {
+    for _ in 0..20 {
+        let run = Lease::new(["run", &key(), "--", "bash", "-c", LISTENER])
+            .on(shared())
+            .input("line\n")
+            .spawn();
+        let output = run.wait().expect_code(0);
+        assert_eq!(output.stdout, "ready\nend\n", "{output}");
+    }
+}
+
+#[test]
+fn a_job_that_ends_by_a_signal_ends_lease_by_the_same() {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGKILL] {
+        let script = format!("kill -{} $$", signal as i32);
+        job(&[], &script).output().expect_signal(signal);
+    }
+}
+
+#[test]
+fn a_job_that_catches_int_and_exits_0_ends_lease_with_0() {
+    let run = job(
+        &[],
+        "trap 'exit 0' INT; echo ready; while :; do sleep 0.05; done",
+    )
+    .spawn();
+    run.wait_for_line("ready");
+    run.signal(SIGINT);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn a_job_that_ignores_term_for_a_while_is_left_to_it() {
+    let run = job(
+        &[],
+        "trap 'echo asked' TERM; echo ready; read line; echo done; exit 3",
+    )
+    .open_input()
+    .spawn();
+    run.wait_for_line("ready");
+    run.signal(SIGTERM);
+    // dash ends its `read` for a trapped signal; bash does not. Either way the job decides when it ends.
+    run.wait_for_line("asked");
+    run.write("line\n");
+    run.wait().expect_code(3);
+}
+
+#[test]
+fn dispositions_and_mask_are_those_that_lease_was_started_with() {
+    let status = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+    for start in [
+        "",
+        "trap '' HUP;",
+        "trap '' INT QUIT;",
+        "trap '' PIPE;",
+        "trap '' USR1 TSTP CHLD;",
+    ] {
+        let plain = Lease::program("bash")
+            .args(["-c", &format!("{start} exec {status}")])
+            .output();
+        let line = format!("{start} exec \"$0\" run \"$1\" -- {status}");
+        let under = Lease::program("bash")
+            .args(["-c", &line, env!("CARGO_BIN_EXE_lease"), &key()])
+            .on(shared())
+            .output()
+            .expect_code(0);
+        assert_eq!(plain.stdout, under.stdout, "{start}");
+    }
+}
+
+#[test]
+fn what_is_ignored_at_start_ends_neither() {
+    let line = "trap '' HUP; exec \"$0\" run \"$1\" -- sh -c 'echo ready; read line'";
+    let run = Lease::program("bash")
+        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+        .on(shared())
+        .open_input()
+        .spawn();
+    run.wait_for_line("ready");
+    run.signal(SIGHUP);
+    stays("it runs on", Duration::from_millis(200), || {
+        run.exit().is_none()
+    });
+    run.write("line\n");
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn a_stop_and_its_continuation_arrive_in_their_order() {
+    // In a session without a terminal nobody could continue a stopped group, so the kernel would not have stopped the
+    // job either if lease were not there.
+    let run = job(&[], "echo ready; read line; echo end")
+        .open_input()
+        .spawn();
+    run.wait_for_line("ready");
+    for _ in 0..20 {
+        run.signal(SIGTSTP);
+        run.signal(SIGCONT);
+    }
+    run.write("line\n");
+    run.wait_for_line("end");
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn a_second_term_kills_a_job_that_is_being_stopped() {
+    let name = key();
+    let run = Lease::new([
+        "run",
+        &name,
+        "--ttl",
+        "60s",
+        "--heartbeat",
+        "200ms",
+        "--grace",
+        "20s",
+    ])
+    .args([
+        "--",
+        "sh",
+        "-c",
+        "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done",
+    ])
+    .on(shared())
+    .spawn();
+    run.wait_for_line("ready");
+    Lease::new(["release", "--force", &name])
+        .on(shared())
+        .output()
+        .expect_code(0);
+    run.wait_for_line("asked");
+    run.signal(SIGTERM);
+    let output = run.wait_within(Duration::from_secs(10)).expect_code(76);
+    assert_eq!(count(&output.stdout, "asked"), 1, "{output}");
+}
+
+#[test]
+fn as_process_1_of_a_container_it_passes_signals_on_and_reaps_orphans() {
+    let possible = Lease::program("unshare")
+        .args(["-pf", "--mount-proc", "true"])
+        .output();
+    if possible.code != Some(0) {
+        skip("the right to make a pid namespace");
+        return;
+    }
+    // The orphan leaves the job's group, so that it is not a leftover, and becomes a child of process 1.
+    let script = "trap 'echo got-TERM; exit 9' TERM; (setsid sleep 0.1 &); echo ready; while :; do sleep 0.05; done";
+    let run = job(&[], script)
+        .wrapped(["unshare", "-pf", "--mount-proc", "--kill-child"])
+        .spawn();
+    run.wait_for_line("ready");
+    let lease = until("process 1", || named(&run, "lease").into_iter().next());
+    until("the orphan was reaped", || {
+        named(&run, "sleep").iter().all(|p| p.parent != lease.pid)
+            && super::support::proc::zombies(lease.pid).is_empty()
+    });
+    super::send(&lease, SIGTERM);
+    run.wait_for_line("got-TERM");
+    run.wait_exit(Duration::from_secs(20));
+    nothing_left(&run, Duration::from_secs(20));
+    run.wait().expect_code(9);
+    // A signal has no effect on process 1, so its exit code tells.
+    job(&[], "kill -9 $$")
+        .wrapped(["unshare", "-pf", "--mount-proc"])
+        .output()
+        .expect_code(137);
+}

@@ -1,0 +1,245 @@
+//! At a terminal: one Ctrl-C is one INT, the job can read, Ctrl-Z and fg work, and the terminal comes back.
+
+use super::pty::{CTRL_C, CTRL_Z, Terminal};
+use super::support::{key, until};
+
+/// A line that runs this script under a lease.
+fn run(options: &str, script: &str) -> String {
+    format!("$LEASE run {} {options} -- sh -c '{script}'", key())
+}
+
+#[test]
+fn one_ctrl_c_reaches_the_job_once() {
+    let mut tty = Terminal::shell();
+    let script = "trap \"trap \\\"exit 6\\\" INT; sleep 0.3; exit 5\" INT; echo job''-ready; while :; do sleep 0.05; done";
+    tty.type_in(&format!("{}; echo code-$?\n", run("", script)));
+    tty.wait_for("job-ready");
+    tty.type_in(CTRL_C);
+    tty.wait_for("code-5");
+}
+
+#[test]
+fn the_job_can_read_the_terminal() {
+    let mut tty = Terminal::shell();
+    tty.type_in(&format!(
+        "{}\n",
+        run("", "echo job''-ready; read x; echo got-$x")
+    ));
+    tty.wait_for("job-ready");
+    tty.type_in("word\n");
+    tty.wait_for("got-word");
+    // The shell has the terminal again.
+    tty.type_in("read y; echo shell-got-$y\n");
+    tty.type_in("line\n");
+    tty.wait_for("shell-got-line");
+}
+
+#[test]
+fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
+    let line = format!(
+        "for i in 1 2 3; do echo round-$i; {}; done; echo after''-loop",
+        run("", "echo job''-ready; sleep 1000")
+    );
+    for shell in ["bash", "sh"] {
+        let mut tty = Terminal::shell();
+        tty.type_in(&format!("cat >script <<'EOT'\n{line}\nEOT\n"));
+        tty.type_in(&format!("{shell} script\n"));
+        tty.wait_for("job-ready");
+        tty.type_in(CTRL_C);
+        tty.type_in("echo code-$?\n");
+        tty.wait_for("code-130");
+        let shown = tty.shown();
+        assert!(
+            !shown.contains("round-2") && !shown.contains("after-loop"),
+            "{shown}"
+        );
+    }
+    let mut tty = Terminal::shell();
+    tty.type_in(&format!("{line}\n"));
+    tty.wait_for("job-ready");
+    tty.type_in(CTRL_C);
+    tty.type_in("echo next''-line\n");
+    tty.wait_for("next-line");
+    assert!(!tty.shown().contains("round-2"), "{}", tty.shown());
+}
+
+#[test]
+fn ctrl_z_stops_both_and_fg_continues_both() {
+    let mut tty = Terminal::shell();
+    tty.type_in(&format!(
+        "{}\n",
+        run("", "echo job''-ready; read x; echo got-$x")
+    ));
+    tty.wait_for("job-ready");
+    tty.type_in(CTRL_Z);
+    tty.wait_for("Stopped");
+    until("both are stopped", || {
+        ["lease", "sh"]
+            .iter()
+            .all(|name| tty.named(name).iter().all(|p| p.is_stopped()))
+    });
+    tty.type_in("fg\n");
+    until("both go on", || {
+        ["lease", "sh"]
+            .iter()
+            .all(|name| tty.named(name).iter().all(|p| !p.is_stopped()))
+    });
+    tty.type_in("word\n");
+    tty.wait_for("got-word");
+}
+
+#[test]
+fn bg_lets_the_job_work_and_stops_it_when_it_wants_the_terminal() {
+    let mut tty = Terminal::shell();
+    let script = "echo job''-ready; sleep 0.4; echo work''-done; read x; echo got-$x";
+    tty.type_in(&format!("{}\n", run("", script)));
+    tty.wait_for("job-ready");
+    tty.type_in(CTRL_Z);
+    tty.wait_for("Stopped");
+    tty.type_in("bg\n");
+    tty.wait_for("work-done");
+    until("it waits for the terminal", || {
+        let lease = tty.named("lease");
+        !lease.is_empty() && lease.iter().all(|p| p.is_stopped())
+    });
+    tty.type_in("fg\n");
+    tty.type_in("word\n");
+    tty.wait_for("got-word");
+}
+
+#[test]
+fn a_run_started_in_the_background_can_be_fetched() {
+    let mut tty = Terminal::shell();
+    tty.type_in(&format!(
+        "{} &\n",
+        run("", "echo job''-ready; read x; echo got-$x")
+    ));
+    tty.wait_for("job-ready");
+    until("it waits for the terminal", || {
+        let lease = tty.named("lease");
+        !lease.is_empty() && lease.iter().all(|p| p.is_stopped())
+    });
+    tty.type_in("fg\n");
+    tty.type_in("word\n");
+    tty.wait_for("got-word");
+}
+
+#[test]
+fn a_job_suspended_past_its_ttl_does_not_work_on() {
+    let mut tty = Terminal::shell();
+    tty.type_in(&format!(
+        "{}\n",
+        run(
+            "--ttl 2s --grace 300ms",
+            "echo job''-ready; sleep 1000; echo worked''-on"
+        )
+    ));
+    tty.wait_for("job-ready");
+    tty.type_in(CTRL_Z);
+    tty.wait_for("Stopped");
+    until("the job is dead", || tty.named("sleep").is_empty());
+    tty.type_in("fg; echo code-$?\n");
+    tty.wait_for("code-76");
+    assert!(!tty.shown().contains("worked-on"), "{}", tty.shown());
+}
+
+#[test]
+fn a_killed_job_gives_the_terminal_back_as_it_was() {
+    let mut tty = Terminal::shell();
+    // In a script nobody else would take the terminal back or restore its modes.
+    let line = run("", "stty -icanon min 7 intr x; kill -9 $$");
+    tty.type_in(&format!("cat >script <<'EOT'\n{line}\necho mode$(stty -a | grep -o -e '-*icanon')\nread y\necho script-got-$y\nEOT\n"));
+    tty.type_in("bash script; echo code-$?\n");
+    tty.wait_for("modeicanon");
+    tty.type_in("line\n");
+    tty.wait_for("script-got-line");
+    tty.wait_for("code-0");
+    // What a job has set on purpose stays.
+    tty.type_in(&format!(
+        "{}; stty -a | grep -o 'intr = x'\n",
+        run("", "stty intr x")
+    ));
+    tty.wait_for("intr = x");
+}
+
+#[test]
+fn where_nobody_could_continue_it_ctrl_z_does_nothing() {
+    // As in `ssh -t host lease run ...`: the leader of the session is the run itself.
+    let key = key();
+    let lease = env!("CARGO_BIN_EXE_lease");
+    let mut tty = Terminal::with(&[
+        lease,
+        "run",
+        &key,
+        "--",
+        "sh",
+        "-c",
+        "stty -echo; echo ready; read x; echo got-$x",
+    ]);
+    tty.wait_for("ready");
+    tty.type_in(CTRL_Z);
+    tty.type_in("word\n");
+    tty.wait_for("got-word");
+}
+
+#[test]
+fn a_pipeline_stops_and_ends_as_a_whole() {
+    let mut tty = Terminal::shell();
+    tty.type_in(&format!(
+        "{} | cat\n",
+        run("", "echo job''-ready; sleep 1000")
+    ));
+    tty.wait_for("job-ready");
+    tty.type_in(CTRL_Z);
+    tty.wait_for("Stopped");
+    until("all of it is stopped", || {
+        ["lease", "sleep", "cat"]
+            .iter()
+            .all(|name| tty.named(name).iter().all(|p| p.is_stopped()))
+    });
+    tty.type_in("fg\n");
+    until("all of it goes on", || {
+        ["lease", "sleep", "cat"]
+            .iter()
+            .all(|name| tty.named(name).iter().all(|p| !p.is_stopped()))
+    });
+    tty.type_in(CTRL_C);
+    tty.type_in("echo next''-line\n");
+    tty.wait_for("next-line");
+    until("nothing is left", || {
+        ["lease", "sleep", "cat", "job-watchdog"]
+            .iter()
+            .all(|name| tty.named(name).is_empty())
+    });
+}
+
+#[test]
+fn a_shell_with_job_control_works_as_the_job() {
+    let mut tty = Terminal::shell();
+    tty.type_in(&format!(
+        "$LEASE run {} -- bash --norc --noprofile --noediting -i\n",
+        key()
+    ));
+    tty.type_in("PS1=; echo inner''-ready\n");
+    tty.wait_for("inner-ready");
+    tty.type_in("sleep 1000\n");
+    until("the inner shell runs it", || !tty.named("sleep").is_empty());
+    tty.type_in(CTRL_Z);
+    tty.wait_for("Stopped");
+    tty.type_in("kill -9 %1; wait; echo inner''-done; exit 7\n");
+    tty.wait_for("inner-done");
+    tty.type_in("echo code-$?\n");
+    tty.wait_for("code-7");
+}
+
+#[test]
+fn a_closed_terminal_ends_the_job() {
+    let mut tty = Terminal::shell();
+    tty.type_in(&format!("{}\n", run("", "echo job''-ready; sleep 1000")));
+    tty.wait_for("job-ready");
+    let job = tty.named("sleep");
+    let shell = tty.named("bash");
+    shell[0].signal(nix::sys::signal::Signal::SIGHUP);
+    until("the job has ended", || !job[0].is_alive());
+    until("lease has ended", || tty.named("lease").is_empty());
+}

@@ -1,0 +1,136 @@
+//! The dead man's switch: whatever happens to `lease`, the job is dead before its lease is over.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGUSR1};
+
+use super::support::{proc, stays, until};
+use super::{STUBBORN, job, named, nothing_left, send, watchdog, watchdogs};
+
+#[test]
+fn a_killed_lease_takes_the_whole_group_along_within_the_grace() {
+    let run = job(&["--ttl", "60s", "--grace", "1s"], STUBBORN).spawn();
+    run.wait_for_line("ready");
+    let killed = Instant::now();
+    run.signal(SIGKILL);
+    until("what heeds TERM ends at once", || {
+        named(&run, "sleep").len() <= 1
+    });
+    // A loaded machine may be late, but not by as much as the lease would last.
+    nothing_left(&run, Duration::from_secs(20));
+    assert!(
+        killed.elapsed() >= Duration::from_millis(900),
+        "{:?}",
+        killed.elapsed()
+    );
+    run.wait_for_line("the watchdog has stopped the job");
+}
+
+#[test]
+fn a_killed_lease_leaves_no_time_to_a_job_past_its_deadline() {
+    let run = job(
+        &["--ttl", "6s", "--heartbeat", "1s", "--grace", "3s"],
+        STUBBORN,
+    )
+    .spawn();
+    run.wait_for_line("ready");
+    let killed = Instant::now();
+    run.signal(SIGKILL);
+    nothing_left(&run, Duration::from_secs(20));
+    assert!(
+        killed.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        killed.elapsed()
+    );
+}
+
+#[test]
+fn a_frozen_lease_has_its_job_stopped_and_says_so_when_it_thaws() {
+    let run = job(
+        &["--ttl", "3s", "--heartbeat", "500ms", "--grace", "1s"],
+        STUBBORN,
+    )
+    .spawn();
+    run.wait_for_line("ready");
+    let job = named(&run, "sh")[0].group;
+    let frozen = Instant::now();
+    run.signal(SIGSTOP);
+    until("the job's group is dead", || proc::group(job).is_empty());
+    // Counted from the last heartbeat, which was not later than the freeze.
+    assert!(
+        frozen.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        frozen.elapsed()
+    );
+    run.signal(SIGCONT);
+    let output = run.wait().expect_code(76);
+    assert!(output.stderr.contains("could not be renewed"), "{output}");
+}
+
+#[test]
+fn a_killed_watchdog_is_replaced_and_the_new_one_knows_the_job() {
+    let run = job(&["--ttl", "60s", "--grace", "1s"], STUBBORN).spawn();
+    run.wait_for_line("ready");
+    let first = watchdog(&run, None);
+    send(&first, SIGKILL);
+    let second = watchdog(&run, Some(&first));
+    // One that is stopped is no use either.
+    send(&second, SIGSTOP);
+    watchdog(&run, Some(&second));
+    run.signal(SIGKILL);
+    nothing_left(&run, Duration::from_secs(20));
+}
+
+#[test]
+fn the_watchdog_heeds_no_signal_and_holds_nothing_but_its_own() {
+    let run = job(&["--ttl", "60s"], "echo ready; read line; true")
+        .open_input()
+        .spawn();
+    run.wait_for_line("ready");
+    let dog = watchdog(&run, None);
+    assert_eq!((dog.session, dog.group), (dog.pid, dog.pid));
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] {
+        send(&dog, signal);
+    }
+    let fd = |n: i32| std::fs::read_link(format!("/proc/{}/fd/{n}", dog.pid));
+    for n in [0, 1] {
+        assert_eq!(fd(n).expect("open"), std::path::Path::new("/dev/null"));
+    }
+    let open = std::fs::read_dir(format!("/proc/{}/fd", dog.pid))
+        .expect("fd")
+        .count();
+    assert!(open <= 6, "{open} descriptors");
+    assert_eq!(
+        std::fs::read_link(format!("/proc/{}/cwd", dog.pid)).expect("cwd"),
+        std::path::Path::new("/")
+    );
+    stays("the watchdog", Duration::from_millis(100), || {
+        dog.is_alive()
+    });
+    run.write("end\n");
+    let pid = run.pid();
+    run.wait_exit(Duration::from_secs(20));
+    assert!(!dog.is_alive(), "the watchdog of {pid} outlives the run");
+}
+
+#[test]
+fn a_run_that_starts_no_job_leaves_no_watchdog() {
+    let run = super::Lease::new(["run", &super::key(), "--", "/no/such/program"])
+        .on(super::shared())
+        .spawn();
+    run.wait_exit(Duration::from_secs(20));
+    assert!(watchdogs(&run).is_empty());
+    let output = run.wait().expect_code(127);
+    assert_eq!(output.stderr.lines().count(), 1, "{output}");
+}
+
+#[test]
+fn a_job_that_may_outlive_its_lease_has_no_watchdog() {
+    let run = job(&["--on-loss", "continue"], "echo ready; read line")
+        .open_input()
+        .spawn();
+    run.wait_for_line("ready");
+    assert!(watchdogs(&run).is_empty());
+    run.write("end\n");
+    run.wait().expect_code(0);
+}
