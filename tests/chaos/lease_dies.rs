@@ -8,7 +8,7 @@ use crate::support::{Running, key, shared, until};
 use crate::{dead_in_time, deaf, last_tick, moment, nothing_left, row, until_it_ticks};
 
 /// The watchdog of a run: the one process of that name.
-fn watchdog(run: &Running) -> Process {
+pub(crate) fn watchdog(run: &Running) -> Process {
     let named = |process: &Process| process.name == "job-watchdog";
     until("there is a watchdog", || {
         run.processes().into_iter().find(named)
