@@ -4,6 +4,7 @@
 //! version 1, and no authority's certificate as a server's own. The first two are what the recipe in PostgreSQL's own
 //! documentation used to give, so "invalid certificate" would not help anybody.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,6 +20,7 @@ use x509_cert::certificate::Version;
 use x509_cert::der::asn1::{PrintableStringRef, Utf8StringRef};
 use x509_cert::der::oid::db::rfc4519::COMMON_NAME;
 use x509_cert::der::{Decode, Encode};
+use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{BasicConstraints, SubjectAltName};
 
 /// How much is checked.
@@ -137,10 +139,11 @@ impl Verifier {
                         .map(|n| format!(" {n:?}"))
                         .unwrap_or_default()
                 ),
-                _ => format!(
+                Ok(Some((_, names))) => format!(
                     "the server's certificate is for {}, not for {host}",
-                    presented(error)
+                    listed(&names)
                 ),
+                Err(_) => format!("the server's certificate is not for {host}"),
             };
         }
         let unknown_issuer = *error == CertificateError::UnknownIssuer;
@@ -165,6 +168,14 @@ impl Verifier {
                 about.validity.not_before
             );
         }
+        if *error == CertificateError::Revoked {
+            return "the server's certificate has been revoked by its authority (sslcrl)"
+                .to_owned();
+        }
+        if *error == CertificateError::UnknownRevocationStatus {
+            return "sslcrl has no list of the authority that the server's certificate comes from"
+                .to_owned();
+        }
         if unknown_issuer {
             return format!(
                 "the server's certificate is not from an authority in {} (it was issued by {:?})",
@@ -176,14 +187,28 @@ impl Verifier {
     }
 }
 
-/// The names that a certificate has, as rustls lists them.
-fn presented(error: &CertificateError) -> String {
-    if let CertificateError::NotValidForNameContext { presented, .. } = error
-        && !presented.is_empty()
-    {
-        return presented.join(", ");
+/// The names that a certificate is for, as somebody would write them after `host=`.
+fn listed(names: &SubjectAltName) -> String {
+    let names: Vec<String> = names
+        .0
+        .iter()
+        .filter_map(|name| {
+            if let GeneralName::DnsName(name) = name {
+                return Some(name.to_string());
+            }
+            let GeneralName::IpAddress(address) = name else {
+                return None;
+            };
+            let v4 = <[u8; 4]>::try_from(address.as_bytes()).map(IpAddr::from);
+            let v6 = <[u8; 16]>::try_from(address.as_bytes()).map(IpAddr::from);
+            v4.or(v6).ok().map(|a| a.to_string())
+        })
+        .collect();
+    if names.is_empty() {
+        "no host at all".to_owned()
+    } else {
+        names.join(", ")
     }
-    "another name".to_owned()
 }
 
 fn common_name(about: &x509_cert::TbsCertificate) -> Option<String> {
