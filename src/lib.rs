@@ -10,7 +10,9 @@
 //!
 //! # Rooms
 //!
-//! A module imports from those above it, never from below, and verbs never import one another:
+//! A module imports from those above it, never from below, and verbs never import one another. Only [`connect`] and
+//! [`store`] name the database client; only [`process`], [`watchdog`], [`clock`] and [`signals`] touch the system; only
+//! [`output`] writes to stdout and stderr. `tests/layout.rs` reads this table and checks it:
 //!
 //! | room | what happens there |
 //! |---|---|
@@ -22,8 +24,12 @@
 //! | [`timing`] | every duration, and every inequality between durations |
 //! | [`exit`] | the table of exit codes |
 //! | [`cli`] | the command line |
+//! | [`supervise`] | what becomes of a job: events in, actions out |
 //! | [`connect`] | where the database is; opening a connection |
 //! | [`store`] | runs the statements, bounded in time |
+//! | [`process`] | start the job, signal it, lend it the terminal, wait, end as it ended |
+//! | [`watchdog`] | the dead man's switch |
+//! | [`signals`] | signals to events |
 //! | [`heartbeat`] | the thread that renews and reports |
 //! | [`acquire`] | claiming, with waiting |
 //! | [`output`] | text, shell and JSON; escaping |

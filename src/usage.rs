@@ -49,7 +49,10 @@ fn line(error: &clap::Error) -> String {
         Some(_) | None => told.to_owned(),
     };
     let words: Vec<&str> = told.split_whitespace().collect();
-    let told = words.join(" ").replace(" tip: ", "; ");
+    let told = words.join(" ");
+    // "to pass '-5s' as a value, use '-- -5s'" would make a key or a command of a duration.
+    let told = told.split(" tip: to pass ").next().unwrap_or(&told);
+    let told = told.replace(" tip: ", "; ");
     format!("{} (see `lease --help`)", without_passwords(&told))
 }
 

@@ -16,9 +16,19 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         output::print(&sql::script(&table))?;
         return Ok(Ending::Exit(Exit::Done));
     }
-    store(common)?
+    let store = store(common)?;
+    let voice = voice(common);
+    let name = table.shown();
+    store
         .make_table(&[])
-        .map_err(|f| anyhow::Error::new(f).context(format!("cannot make {}", table.shown())))?;
-    voice(common).info(format!("{} is ready", table.shown()));
+        .map_err(|f| anyhow::Error::new(f).context(format!("cannot make {name}")))?;
+    voice.info(format!("{name} is ready"));
+    // A table that was there before may be another program's: it is not changed without being asked.
+    let listing = store.status(&[], false, None).map_err(|f| {
+        anyhow::Error::new(f).context(format!("{name} is there, but can't be read"))
+    })?;
+    if listing.unsafe_default {
+        voice.info(store.advice_on_fences());
+    }
     Ok(Ending::Exit(Exit::Done))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::{Ending, claim_failed, fresh_holder, store_told_to, voice, waiting};
+use super::{Ending, claim_failed, fresh_holder, store, voice, waiting};
 use crate::acquire::{Acquired, Input, Wanted, acquire};
 use crate::cli::{Common, OnLoss, Run};
 use crate::clock::BootTime;
@@ -49,8 +49,7 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
     )?;
     let hold = timing::hold_at_least(args.hold_at_least)?;
     let holder = fresh_holder(args.acquire.name.as_deref())?;
-    // Only to refuse what can't be used before anything is started.
-    store_told_to(common, Arc::new(|_| {}))?;
+    let store = store(common)?.named(&args.key);
 
     // First of all: while there is one thread, no connection and nothing to be inherited.
     let watchdog = match args.on_loss {
@@ -64,7 +63,7 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
     let (sender, inputs) = mpsc::channel::<Input>();
     signals::listen(sender.clone()).context("cannot catch signals")?;
     let speaker = Speaker::start(voice(common));
-    let store = store_told_to(common, Arc::new(speaker.narrator()))?.named(&args.key);
+    let store = store.told_to(Arc::new(speaker.narrator()));
 
     let wanted = Wanted {
         store: store.clone(),

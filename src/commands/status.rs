@@ -53,13 +53,16 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
         return watch(&store, &view, interval, voice);
     }
 
-    let shown = view
+    let (shown, unsafe_default) = view
         .look(&store, None)
         .map_err(|f| anyhow::Error::new(f).context("cannot read the leases"))?;
     if shown.is_empty() && view.format == StatusFormat::Table {
         voice.info("no leases");
     } else {
         print_or_leave(&view.text(&shown))?;
+    }
+    if unsafe_default {
+        voice.info(store.advice_on_fences());
     }
     let all_held = view.patterns.iter().all(|p| {
         let mut matching = shown.iter().filter(|s| p.matches(s.key())).peekable();
@@ -80,16 +83,21 @@ struct View {
 }
 
 impl View {
-    fn look(&self, store: &Store, interrupt: Option<&Interrupt>) -> Result<Vec<Shown>, Failure> {
-        let rows = store.status(&self.patterns, self.free, interrupt.map(Interrupt::flag))?;
-        let mut shown: Vec<Shown> = rows.into_iter().map(Shown::Row).collect();
+    /// The lines to show, and whether there is advice to give about the table.
+    fn look(
+        &self,
+        store: &Store,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<(Vec<Shown>, bool), Failure> {
+        let listing = store.status(&self.patterns, self.free, interrupt.map(Interrupt::flag))?;
+        let mut shown: Vec<Shown> = listing.rows.into_iter().map(Shown::Row).collect();
         for plain in self.patterns.iter().filter_map(|p| p.plain.as_ref()) {
             if !shown.iter().any(|s| s.key() == plain) {
                 shown.push(Shown::NoRow(plain.clone()));
             }
         }
         shown.sort_by(|a, b| a.key().cmp(b.key()));
-        Ok(shown)
+        Ok((shown, listing.unsafe_default))
     }
 
     fn text(&self, shown: &[Shown]) -> String {
@@ -108,7 +116,7 @@ fn watch(store: &Store, view: &View, interval: Duration, voice: Voice) -> anyhow
     let screen = io::stdout().is_terminal();
     while !INTERRUPT.is_raised() {
         match view.look(store, Some(&INTERRUPT)) {
-            Ok(shown) => {
+            Ok((shown, _)) => {
                 let text = view.text(&shown);
                 let drawn = if screen { output::redraw(&text) } else { text };
                 if !print_or_leave(&drawn)? {

@@ -165,6 +165,14 @@ impl Verifier {
                 about.validity.not_before
             );
         }
+        if *error == CertificateError::Revoked {
+            return "the server's certificate has been revoked by its authority (sslcrl)"
+                .to_owned();
+        }
+        if *error == CertificateError::UnknownRevocationStatus {
+            return "sslcrl has no list of the authority that the server's certificate comes from"
+                .to_owned();
+        }
         if unknown_issuer {
             return format!(
                 "the server's certificate is not from an authority in {} (it was issued by {:?})",

@@ -18,8 +18,8 @@ use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::handshake::Prepared;
 use super::inbound::Inbound;
-use super::tls::Prepared;
 use super::values::{AuthMethods, CertMode};
 
 /// The first packet of a connection that wants TLS: its length and the code 80877103.

@@ -3,7 +3,7 @@
 //! Rules that hold for all of them:
 //! - All times are `clock_timestamp()`, the server's: never `now()`, which is fixed at the start of the transaction, and
 //!   never a client's clock. Values that belong together come from one reading.
-//! - The table is always named with its schema, and `search_path` is `pg_catalog` (see [`BEGIN`]): neither a role's
+//! - The table is always named with its schema, and `search_path` is `pg_catalog` (see `BEGIN` in the source): neither a role's
 //!   search path nor a function of the same name in another schema changes what a statement means.
 //! - Durations arrive as microseconds in a BIGINT.
 //!
@@ -175,6 +175,20 @@ pub const MAKE_LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('pgle
 /// Parameter: the table's quoted name.
 pub const EXISTS: &str = "SELECT to_regclass($1) IS NOT NULL";
 
+/// Whether a row that another program inserts without a fence gets one that is tied to the clock. No row: no such column.
+/// Parameter: the table's quoted name.
+///
+/// With a constant as default, a key whose row was deleted begins anew below the fences that it has had.
+pub const FENCE_DEFAULT: &str = "\
+SELECT coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%clock_timestamp()%', false)
+  FROM pg_attribute AS a
+  LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+ WHERE a.attrelid = to_regclass($1) AND a.attname = 'fence'";
+
+/// Gives the column that default.
+const SAFE_DEFAULT: &str =
+    "ALTER TABLE {t} ALTER COLUMN fence SET DEFAULT {micros:clock_timestamp()}";
+
 /// Makes the table.
 ///
 /// - The CHECK turns a wrong duration into an error instead of a lease that nobody can see.
@@ -229,6 +243,8 @@ pub struct Statements {
     pub status: String,
     /// See `CREATE` in the source.
     pub create: String,
+    /// See `SAFE_DEFAULT` in the source.
+    pub safe_default: String,
 }
 
 impl Statements {
@@ -245,6 +261,7 @@ impl Statements {
             look: fill(LOOK),
             status: fill(STATUS),
             create: fill(CREATE),
+            safe_default: fill(SAFE_DEFAULT),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use postgres::Client;
 
-use super::failure::{Applied, Failure};
+use super::failure::Failure;
 use crate::clock::BootTime;
 use crate::connect::{self, Access, Settings};
 use crate::fault::Fault;
@@ -45,6 +45,8 @@ pub(super) struct Attempt {
     pub(super) access: Access,
     /// When it has to be over, on this machine's clock.
     pub(super) by: BootTime,
+    /// The limit of the whole operation, for the message.
+    pub(super) limit: Duration,
     /// How long the transaction may stand idle on the server.
     pub(super) idle: Duration,
     /// Whether there is anything to commit.
@@ -60,6 +62,13 @@ pub struct Sent<T> {
     pub at: BootTime,
 }
 
+/// What a statement answered, before COMMIT.
+pub(super) struct Answer<T> {
+    pub(super) answer: T,
+    /// Whether the answer depends on COMMIT. "Held by somebody else" is true whatever becomes of the transaction.
+    pub(super) wrote: bool,
+}
+
 /// Runs `work` in a transaction on a connection of its own, and commits.
 ///
 /// `interrupt` ends the attempt early, if nothing has been committed yet.
@@ -70,10 +79,9 @@ pub(super) fn attempt<T, W>(
 ) -> Result<Sent<T>, Failure>
 where
     T: Send + 'static,
-    W: FnOnce(&mut Client) -> Result<T, Failure> + Send + 'static,
+    W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
 {
-    let by = attempt.by;
-    let started = BootTime::now();
+    let (by, limit) = (attempt.by, attempt.limit);
     let phase = Arc::new(AtomicU8::new(OPEN));
     let worker_phase = Arc::clone(&phase);
     let (answers, answer) = mpsc::channel();
@@ -137,7 +145,7 @@ where
             return Err(Failure::new(Fault::Timeout, "interrupted"));
         }
         if by.has_passed() {
-            let limit = timing::human(by.since(started) + Duration::from_micros(500));
+            let limit = timing::human(limit + Duration::from_micros(500));
             let failure = Failure::new(
                 Fault::Timeout,
                 format!("the database did not answer within {limit}"),
@@ -155,7 +163,7 @@ fn converse<T, W>(
     work: W,
 ) -> Result<(Sent<T>, Client), Failure>
 where
-    W: FnOnce(&mut Client) -> Result<T, Failure>,
+    W: FnOnce(&mut Client) -> Result<Answer<T>, Failure>,
 {
     let mut client = connect::open(
         &attempt.settings,
@@ -169,9 +177,13 @@ where
             attempt.access == Access::Write,
             limits(attempt),
         ))
-        .map_err(|e| Failure::from_postgres(&e))?;
+        .map_err(|e| {
+            Failure::from_postgres(&e)
+                .of_a_made_connection()
+                .at_the_first_word()
+        })?;
     let at = BootTime::now();
-    let answer = work(&mut client)?;
+    let Answer { answer, wrote } = work(&mut client).map_err(Failure::of_a_made_connection)?;
     if !attempt.commits {
         return Ok((Sent { answer, at }, client));
     }
@@ -184,6 +196,7 @@ where
     }
     match client.batch_execute(sql::COMMIT) {
         Ok(()) => Ok((Sent { answer, at }, client)),
+        Err(_) if !wrote => Ok((Sent { answer, at }, client)),
         Err(error) => {
             let failure = Failure::from_postgres(&error);
             // A server that ends the session while COMMIT waits for a standby has committed. One that answers with
@@ -213,9 +226,4 @@ fn limits(attempt: &Attempt) -> Limits {
         lock_ms: left - left / 10,
         idle_ms: idle,
     }
-}
-
-/// Whether asking again at once can settle or succeed.
-pub(super) fn worth_asking_again(failure: &Failure) -> bool {
-    failure.applied == Applied::Unknown || failure.fault == Fault::Conflict
 }

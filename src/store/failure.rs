@@ -20,6 +20,8 @@ pub struct Failure {
     pub fault: Fault,
     /// Whether it may have been applied.
     pub applied: Applied,
+    /// Whether the same request may well succeed at once.
+    again: bool,
     /// A lowercase fragment: what, and then what to do about it. Never a password.
     message: String,
 }
@@ -31,6 +33,7 @@ impl Failure {
         Self {
             fault,
             applied: Applied::No,
+            again: fault == Fault::Conflict,
             message: message.into(),
         }
     }
@@ -40,6 +43,32 @@ impl Failure {
     pub(crate) fn unknown(mut self) -> Self {
         self.applied = Applied::Unknown;
         self
+    }
+
+    /// The same failure, of a connection that had been made: the server was there a moment ago, so if it was the
+    /// connection that broke, another one may do.
+    #[must_use]
+    pub(super) fn of_a_made_connection(mut self) -> Self {
+        self.again |= matches!(self.fault, Fault::Unreachable | Fault::Down);
+        self
+    }
+
+    /// The same failure, of the first request on a connection. PgBouncer in statement mode takes the login and hangs up at
+    /// BEGIN, and so does one that has found no server in time; the client crate loses the words that it says.
+    #[must_use]
+    pub(super) fn at_the_first_word(self) -> Self {
+        if self.fault == Fault::Unreachable {
+            return self.advise(
+                "a pooler in between has to be in transaction mode or session mode, and needs a server behind it",
+            );
+        }
+        self
+    }
+
+    /// Whether asking again at once can settle it or succeed.
+    #[must_use]
+    pub(super) fn is_worth_asking_again(&self) -> bool {
+        self.again || self.applied == Applied::Unknown
     }
 
     /// The same failure, with advice after the message.
@@ -66,7 +95,9 @@ impl Failure {
             message = format!("{message}: {detail}");
         }
         let advice = advice(code, fault);
-        let failure = Self::new(fault, one_line(&message));
+        let mut failure = Self::new(fault, one_line(&message));
+        // This machine was slow between two statements, and the server gave up the transaction (25P03).
+        failure.again |= code == "25P03";
         match advice {
             Some(advice) => failure.advise(advice),
             None => failure,
@@ -90,12 +121,6 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
         "42703" | "42P10" | "42804" | "42883" | "42809" => {
             return Some(
                 "the table is not a lease table: see `lease init --print`, or name another with --table",
-            );
-        }
-        // What PgBouncer answers when it may not keep a transaction together, or has no server behind it.
-        "08P01" => {
-            return Some(
-                "a pooler in between has to be in transaction mode or session mode, and needs a server behind it",
             );
         }
         _ => {}

@@ -13,7 +13,7 @@ use std::time::Duration;
 use postgres::Client;
 use postgres::types::Type;
 
-use self::bounded::{Attempt, worth_asking_again};
+use self::bounded::{Answer, Attempt};
 use self::outcome::{query, row};
 use crate::clock::BootTime;
 use crate::connect::{Access, Settings};
@@ -37,6 +37,15 @@ pub struct Store {
     application_name: String,
     limit: Duration,
     narrate: Narrator,
+}
+
+/// What `status` reads.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// The rows, by key.
+    pub rows: Vec<Row>,
+    /// Whether a row that another program inserts gets a constant as its fence.
+    pub unsafe_default: bool,
 }
 
 /// How an operation is carried out.
@@ -69,6 +78,13 @@ impl Store {
     #[must_use]
     pub fn named(mut self, key: &Key) -> Self {
         self.application_name = format!("lease {}", key.as_str());
+        self
+    }
+
+    /// The same store, telling its steps to somebody else.
+    #[must_use]
+    pub fn told_to(mut self, narrate: Narrator) -> Self {
+        self.narrate = narrate;
         self
     }
 
@@ -163,14 +179,22 @@ impl Store {
             idle: limit,
             repeatable: true,
         };
-        let answered = self.operate(&plan, None, || {
+        let answered = self.settle(&plan, None, || {
             let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
             move |client: &mut Client| outcome::release(client, &statements, &lease, hold)
         });
         match answered {
             Err(failure) if failure.fault == Fault::NoTable => Ok(Release::Lost(Loss::Gone)),
             Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
-            Ok(sent) => Ok(sent.answer),
+            // The first try found the term and ended it; its COMMIT got no answer. Whatever came after it, came after it.
+            Ok((
+                Sent {
+                    answer: Release::Lost(_),
+                    ..
+                },
+                true,
+            )) => Ok(Release::Released),
+            Ok((sent, _)) => Ok(sent.answer),
         }
     }
 
@@ -212,7 +236,7 @@ impl Store {
         patterns: &[Pattern],
         free: bool,
         interrupt: Option<&AtomicBool>,
-    ) -> Result<Vec<Row>, Failure> {
+    ) -> Result<Listing, Failure> {
         let plan = Plan {
             what: "status",
             access: Access::Read,
@@ -222,24 +246,43 @@ impl Store {
         };
         let likes: Option<Vec<String>> =
             (!patterns.is_empty()).then(|| patterns.iter().map(|p| p.like.clone()).collect());
+        let name = self.table.quoted();
         let answered = self.operate(&plan, interrupt, || {
             let (statements, likes) = (Arc::clone(&self.statements), likes.clone());
+            let name = name.clone();
             move |client: &mut Client| {
-                query(
+                let found = query(
                     client,
                     &statements.status,
                     &[(&free, Type::BOOL), (&likes, Type::TEXT_ARRAY)],
-                )?
-                .iter()
-                .map(|r| row(r, 0))
-                .collect()
+                )?;
+                let rows = found.iter().map(|r| row(r, 0)).collect::<Result<_, _>>()?;
+                let safe = query(client, sql::FENCE_DEFAULT, &[(&name, Type::TEXT)])?;
+                let unsafe_default = safe.first().is_some_and(|r| !r.get::<_, bool>(0));
+                Ok(Answer {
+                    answer: Listing {
+                        rows,
+                        unsafe_default,
+                    },
+                    wrote: false,
+                })
             }
         });
         match answered {
-            Err(failure) if failure.fault == Fault::NoTable => Ok(Vec::new()),
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Listing::default()),
             Err(failure) => Err(self.advise_grant(failure, "SELECT")),
             Ok(sent) => Ok(sent.answer),
         }
+    }
+
+    /// What people call the table, and the statement that gives its fence a safe default.
+    #[must_use]
+    pub fn advice_on_fences(&self) -> String {
+        format!(
+            "in {} a deleted row's fence starts again from a constant when another program inserts it: the table's owner mends that with: {}",
+            self.table.shown(),
+            self.statements.safe_default
+        )
     }
 
     /// Makes the table where it is missing, and runs `more` after it in the same transaction.
@@ -276,7 +319,10 @@ impl Store {
                         .batch_execute(script)
                         .map_err(|e| Failure::from_postgres(&e))?;
                 }
-                Ok(())
+                Ok(Answer {
+                    answer: (),
+                    wrote: true,
+                })
             }
         });
         match answered {
@@ -298,17 +344,34 @@ impl Store {
     ) -> Result<Sent<T>, Failure>
     where
         T: Send + 'static,
-        W: FnOnce(&mut Client) -> Result<T, Failure> + Send + 'static,
+        W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
+    {
+        self.settle(plan, interrupt, work).map(|(sent, _)| sent)
+    }
+
+    /// The same, and answers too whether an earlier try had an unknown outcome.
+    fn settle<T, W>(
+        &self,
+        plan: &Plan,
+        interrupt: Option<&AtomicBool>,
+        work: impl Fn() -> W,
+    ) -> Result<(Sent<T>, bool), Failure>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
     {
         let started = BootTime::now();
         let by = started + plan.limit;
         let mut unknown = false;
+        let mut tries = 0;
         loop {
+            tries += 1;
             let attempt = Attempt {
                 settings: Arc::clone(&self.settings),
                 application_name: self.application_name.clone(),
                 access: plan.access,
                 by,
+                limit: plan.limit,
                 idle: plan.idle,
                 commits: plan.access == Access::Write,
             };
@@ -317,12 +380,13 @@ impl Store {
             match result {
                 Ok(sent) => {
                     (self.narrate)(&format!("{}: answered after {took}", plan.what));
-                    return Ok(sent);
+                    return Ok((sent, unknown));
                 }
                 Err(failure) => {
                     (self.narrate)(&format!("{}: failed after {took}: {failure}", plan.what));
                     unknown |= failure.applied == Applied::Unknown;
-                    let again = worth_asking_again(&failure)
+                    let again = failure.is_worth_asking_again()
+                        && tries < TRIES
                         && (plan.repeatable || failure.applied == Applied::No)
                         && !by.has_passed()
                         && !interrupt.is_some_and(|flag| flag.load(Ordering::SeqCst));
@@ -346,6 +410,9 @@ impl Store {
         ))
     }
 }
+
+/// How often one operation asks at once, again and again, within its time.
+const TRIES: u32 = 5;
 
 /// How long a transaction may stand idle with the row locked: no longer than the operation, and a third of the ttl.
 fn idle(limit: Duration, ttl: Ttl) -> Duration {

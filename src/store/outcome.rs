@@ -5,6 +5,7 @@ use std::time::Duration;
 use postgres::types::{FromSql, ToSql, Type};
 use postgres::{Client, Row as PgRow};
 
+use super::bounded::Answer;
 use super::failure::Failure;
 use crate::fault::Fault;
 use crate::lease::{
@@ -27,6 +28,20 @@ pub(super) fn query(
         .map_err(|e| Failure::from_postgres(&e))
 }
 
+fn wrote<T>(answer: T) -> Result<Answer<T>, Failure> {
+    Ok(Answer {
+        answer,
+        wrote: true,
+    })
+}
+
+fn only_read<T>(answer: T) -> Result<Answer<T>, Failure> {
+    Ok(Answer {
+        answer,
+        wrote: false,
+    })
+}
+
 fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
@@ -40,7 +55,7 @@ pub(super) fn claim(
     key: &Key,
     holder: &Holder,
     ttl: Ttl,
-) -> Result<Claim, Failure> {
+) -> Result<Answer<Claim>, Failure> {
     let (k, h, t) = (key.as_str(), holder.as_str(), micros(ttl.get()));
     for _ in 0..CLAIM_TRIES {
         let rows = query(
@@ -66,7 +81,7 @@ pub(super) fn claim(
                 ],
             )?;
             return match fresh.first() {
-                Some(fresh) => Ok(Claim::Granted(grant(key, holder, row(fresh, 2)?))),
+                Some(fresh) => wrote(Claim::Granted(grant(key, holder, row(fresh, 2)?))),
                 None => Err(Failure::new(
                     Fault::Refused,
                     "the row that was just inserted is not there: is a trigger or a policy on the table?",
@@ -74,10 +89,10 @@ pub(super) fn claim(
             };
         }
         if granted {
-            return Ok(Claim::Granted(grant(key, holder, standing)));
+            return wrote(Claim::Granted(grant(key, holder, standing)));
         }
         match standing.state {
-            LeaseState::Held | LeaseState::Cooling => return Ok(Claim::Held(standing)),
+            LeaseState::Held | LeaseState::Cooling => return only_read(Claim::Held(standing)),
             // Someone was faster, and this statement's snapshot does not show who.
             LeaseState::Expired | LeaseState::Free => {}
         }
@@ -93,7 +108,7 @@ pub(super) fn renew(
     sql: &Statements,
     lease: &Lease,
     ttl: Ttl,
-) -> Result<Renewal, Failure> {
+) -> Result<Answer<Renewal>, Failure> {
     let (k, h, f) = (lease.key.as_str(), lease.holder.as_str(), lease.fence.get());
     let t = micros(ttl.get());
     let rows = query(
@@ -107,13 +122,13 @@ pub(super) fn renew(
         ],
     )?;
     if let Some(renewed) = rows.first() {
-        return Ok(Renewal::Renewed(grant(
+        return wrote(Renewal::Renewed(grant(
             &lease.key,
             &lease.holder,
             row(renewed, 2)?,
         )));
     }
-    loss(client, sql, lease).map(Renewal::Lost)
+    only_read(Renewal::Lost(loss(client, sql, lease)?))
 }
 
 pub(super) fn release(
@@ -121,7 +136,7 @@ pub(super) fn release(
     sql: &Statements,
     lease: &Lease,
     hold: Duration,
-) -> Result<Release, Failure> {
+) -> Result<Answer<Release>, Failure> {
     let (k, h, f) = (lease.key.as_str(), lease.holder.as_str(), lease.fence.get());
     let hold = micros(hold);
     let rows = query(
@@ -135,9 +150,9 @@ pub(super) fn release(
         ],
     )?;
     if !rows.is_empty() {
-        return Ok(Release::Released);
+        return wrote(Release::Released);
     }
-    Ok(match loss(client, sql, lease)? {
+    only_read(match loss(client, sql, lease)? {
         Loss::Released => Release::AlreadyReleased,
         lost @ (Loss::Taken(_) | Loss::Expired | Loss::Gone) => Release::Lost(lost),
     })
@@ -165,7 +180,7 @@ pub(super) fn evict(
     key: &Key,
     fence: Option<Fence>,
     hold: Duration,
-) -> Result<Eviction, Failure> {
+) -> Result<Answer<Eviction>, Failure> {
     let (k, f, hold) = (key.as_str(), fence.map(Fence::get), micros(hold));
     let rows = query(
         client,
@@ -173,16 +188,16 @@ pub(super) fn evict(
         &[(&k, Type::TEXT), (&f, Type::INT8), (&hold, Type::INT8)],
     )?;
     if let Some(evicted) = rows.first() {
-        return Ok(Eviction::Evicted(row(evicted, 0)?));
+        return wrote(Eviction::Evicted(row(evicted, 0)?));
     }
     let Some(fence) = fence else {
-        return Ok(Eviction::Free);
+        return only_read(Eviction::Free);
     };
     match query(client, &sql.look, &[(&k, Type::TEXT)])?.first() {
-        None => Ok(Eviction::Free),
+        None => only_read(Eviction::Free),
         Some(found) => {
             let found = row(found, 0)?;
-            Ok(if found.fence == fence {
+            only_read(if found.fence == fence {
                 Eviction::Free
             } else {
                 Eviction::OtherTerm(found)

@@ -9,7 +9,7 @@
 //! ignored. It holds no descriptor but its end of the pipe, a timer, a pidfd and stderr, so that no pipeline waits for it.
 //! Its name is not "lease...", because `pkill -9 lease` is to kill one of the two only.
 //!
-//! What `lease` tells it is in [`wire`]; what it does is in [`switch`].
+//! What `lease` tells it is in `wire.rs`; what it does is in `switch.rs`.
 #![allow(unsafe_code)] // fork(2), and system calls between a fork and an exit; each use says why it is sound.
 
 mod switch;

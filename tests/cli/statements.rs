@@ -329,3 +329,32 @@ fn ours_work_on_a_table_made_by_another_program() {
     shared().psql_in(&database, reports_own::DDL);
     shares_the_table_with_another_program(&database);
 }
+
+#[test]
+fn a_default_that_lets_fences_start_again_is_pointed_out_and_can_be_mended() {
+    let database = database(shared());
+    let url = shared().url_for("postgres", &database);
+    shared().psql_in(&database, reports_own::DDL);
+    let call = |verb: &str| Lease::new([verb]).url(&url).output().expect_code(0).stderr;
+    for verb in ["status", "init"] {
+        assert!(call(verb).contains("ALTER TABLE"), "{verb} points it out");
+    }
+    let advice = call("status");
+    let statement = advice
+        .lines()
+        .find_map(|line| line.split_once("mends that with: "))
+        .expect("a statement")
+        .1;
+    shared().psql_in(&database, statement);
+    for verb in ["status", "init"] {
+        assert!(!call(verb).contains("ALTER TABLE"), "{verb} is content");
+    }
+    shared().psql_in(&database, reports_own::CLAIM);
+    assert_eq!(
+        shared().psql_in(
+            &database,
+            "SELECT fence > 1000000000000000 FROM public.lease"
+        ),
+        "t"
+    );
+}

@@ -11,6 +11,7 @@
 #![allow(unreachable_pub)]
 
 pub mod builder;
+pub mod job;
 pub mod keeper;
 pub mod ports;
 pub mod proc;

@@ -2,6 +2,8 @@
 //!
 //! `completions/` and `man/` are generated from these types; `cargo test --test generated` proves that they are current.
 
+pub mod manual;
+
 use std::ffi::OsString;
 use std::str::FromStr;
 use std::time::Duration;
@@ -23,7 +25,8 @@ use crate::lease::{Fence, Holder, Invalid, Key};
     disable_help_subcommand = true,
     subcommand_required = true,
     arg_required_else_help = false,
-    max_term_width = 100
+    max_term_width = 100,
+    after_long_help = manual::after_help("lease")
 )]
 pub struct Cli {
     /// What every command takes.
@@ -36,6 +39,7 @@ pub struct Cli {
 
 /// What every command takes.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "For every command")]
 pub struct Common {
     /// Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql
     ///
@@ -82,27 +86,32 @@ pub enum Command {
     ///
     /// Claims the lease, runs COMMAND with FENCE, LEASE_KEY and LEASE_HOLDER in its environment, renews by heartbeat,
     /// and releases when the job has ended. If the lease is lost, the job is stopped.
-    #[command(override_usage = "lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...")]
+    #[command(override_usage = "lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...", after_long_help = manual::after_help("run"))]
     Run(Run),
     /// Take a lease, for scripts
     ///
     /// Prints the term for `eval "$(lease claim KEY)"`. Nothing renews it: call `lease renew` before it expires, and
     /// `lease release` at the end.
+    #[command(after_long_help = manual::after_help("claim"))]
     Claim(ClaimArgs),
     /// Extend a lease that is held
     ///
     /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them.
+    #[command(after_long_help = manual::after_help("renew"))]
     Renew(Renew),
     /// Give a lease back, or take it from whoever has it
     ///
     /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them.
+    #[command(after_long_help = manual::after_help("release"))]
     Release(ReleaseArgs),
     /// Show who holds what, and until when
+    #[command(after_long_help = manual::after_help("status"))]
     Status(Status),
     /// Make the table, or print the SQL that makes it
     ///
     /// Harmless where the table exists. Needed only where the job's role may not create tables: everywhere else the first
     /// claim makes it.
+    #[command(after_long_help = manual::after_help("init"))]
     Init(Init),
 }
 

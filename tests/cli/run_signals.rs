@@ -1,0 +1,204 @@
+//! Signals sent to `lease run` alone: the job gets them, once each.
+
+use nix::sys::signal::Signal;
+
+use crate::column;
+use crate::support::job::{Journal, of_job, run, run_script};
+use crate::support::proc::Process;
+use crate::support::{Lease, Running, key, shared, until};
+
+/// Notes every signal that it gets by its name, in the journal `$0`; ends with code 0 at TERM only. It has no children,
+/// which a TSTP would stop.
+const LISTENER: &str = r#"
+for name in HUP INT QUIT USR1 USR2 ALRM WINCH CONT TSTP; do trap "echo $name >>$0" $name; done
+trap "echo TERM >>$0; exit 0" TERM
+mkfifo $0.pipe && exec 9<>$0.pipe
+echo ready >>$0
+while :; do read -t 0.05 -u 9; done"#;
+
+fn listener(options: &[&str], key: &str, journal: &Journal) -> Running {
+    run(options, key, &["bash", "-c", LISTENER, journal.path()])
+        .on(shared())
+        .spawn()
+}
+
+#[test]
+fn each_signal_reaches_the_job_as_itself_and_once() {
+    let (key, journal) = (key(), Journal::new());
+    let job = listener(&[], &key, &journal);
+    journal.wait_for("ready");
+    let mut expected = vec!["ready".to_owned()];
+    for signal in [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGUSR1,
+        Signal::SIGUSR2,
+        Signal::SIGALRM,
+        Signal::SIGWINCH,
+        Signal::SIGCONT,
+        Signal::SIGTSTP,
+        Signal::SIGUSR1,
+        Signal::SIGTERM,
+    ] {
+        let name = signal.as_str().trim_start_matches("SIG").to_owned();
+        let already = journal.count(&name);
+        job.signal(signal);
+        journal.wait_for_count(&name, already + 1);
+        expected.push(name);
+    }
+    job.wait().expect_code(0);
+    assert_eq!(journal.lines(), expected);
+    assert_eq!(column(shared(), &key, "holder"), "");
+}
+
+#[test]
+fn a_signal_without_a_handler_ends_the_job_and_lease_by_it() {
+    for signal in [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGUSR1,
+    ] {
+        let key = key();
+        let job = run(&[], &key, &["sh", "-c", "echo ready; exec sleep 1000"])
+            .on(shared())
+            .spawn();
+        job.wait_for_line("ready");
+        job.signal(signal);
+        let out = job.wait().expect_signal(signal);
+        assert!(of_job(&key).is_empty(), "{out}");
+        assert_eq!(
+            column(shared(), &key, "holder"),
+            "",
+            "released after {signal}"
+        );
+    }
+}
+
+#[test]
+fn a_job_that_takes_a_signal_as_a_reason_to_end_well_has_ended_well() {
+    for (name, signal) in [("INT", Signal::SIGINT), ("TERM", Signal::SIGTERM)] {
+        let key = key();
+        let script = format!("trap 'exit 0' {name}; echo ready; while :; do sleep 0.05; done");
+        let job = run_script(&[], &key, &script).on(shared()).spawn();
+        job.wait_for_line("ready");
+        job.signal(signal);
+        job.wait().expect_code(0);
+    }
+}
+
+#[test]
+fn the_signal_reaches_the_whole_group_of_the_job() {
+    let (key, journal) = (key(), Journal::new());
+    let child = format!(
+        "trap 'echo child >>{0}; exit' USR1; echo up >>{0}; while :; do sleep 0.05; done",
+        journal.path()
+    );
+    let script = format!(
+        "trap 'echo parent >>{}; wait; exit 3' USR1; sh -c \"$CHILD\" & wait; wait",
+        journal.path()
+    );
+    let job = run_script(&[], &key, &script)
+        .env("CHILD", &child)
+        .on(shared())
+        .spawn();
+    journal.wait_for("up");
+    job.signal(Signal::SIGUSR1);
+    job.wait().expect_code(3);
+    assert_eq!(
+        (journal.count("child"), journal.count("parent")),
+        (1, 1),
+        "{journal:?}"
+    );
+}
+
+#[test]
+fn a_second_run_starts_its_job_only_when_the_first_job_has_really_ended() {
+    let (key, journal) = (key(), Journal::new());
+    let slow = format!(
+        "trap 'echo asked >>{0}; sleep 1.5; echo ended >>{0}; exit 0' TERM; echo ready >>{0}; while :; do sleep 0.05; done",
+        journal.path()
+    );
+    let first = run_script(&["--ttl", "30s", "--name", "first"], &key, &slow)
+        .on(shared())
+        .spawn();
+    journal.wait_for("ready");
+    // The second job looks for processes of the first one by what the kernel knows of their environment.
+    let second = format!(
+        "grep -ls LEASE_HOLDER=first- /proc/[0-9]*/environ | sed 's/.*/left/' >>{0}; echo second >>{0}",
+        journal.path()
+    );
+    let waiter = run_script(&["--wait", "1m", "--name", "second"], &key, &second)
+        .on(shared())
+        .spawn();
+    waiter.wait_for_line("waiting: ");
+    first.signal(Signal::SIGTERM);
+    first.wait().expect_code(0);
+    waiter.wait().expect_code(0);
+    assert_eq!(journal.lines(), ["ready", "asked", "ended", "second"]);
+}
+
+#[test]
+fn an_interrupt_that_was_ignored_at_the_start_does_not_count() {
+    // A shell script starts what it puts in the background with INT and QUIT ignored.
+    let key = key();
+    let script = "\"$LEASE\" run \"$0\" -- sh -c 'kill -INT $PPID; kill -INT $$; exit 6' & wait $!";
+    Lease::program("sh")
+        .args(["-c", script, &key])
+        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        .on(shared())
+        .output()
+        .expect_code(6);
+    let script = "\"$LEASE\" run \"$0\" -- true & wait $!";
+    Lease::program("sh")
+        .args(["-c", script, &key])
+        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        .on(shared())
+        .output()
+        .expect_code(0);
+}
+
+#[test]
+fn under_nohup_a_hangup_ends_neither() {
+    let key = key();
+    let job = run(
+        &[],
+        &key,
+        &["sh", "-c", "kill -HUP $$; echo ready; read end; exit 7"],
+    )
+    .wrapped(["nohup"])
+    .open_input()
+    .on(shared())
+    .spawn();
+    job.wait_for_line("ready");
+    job.signal(Signal::SIGHUP);
+    // A signal that is caught after it would show its effect first.
+    job.signal(Signal::SIGCONT);
+    job.close_input();
+    job.wait().expect_code(7);
+}
+
+#[test]
+fn a_job_that_a_tool_has_stopped_keeps_its_lease() {
+    let key = key();
+    let job = run_script(&["--ttl", "1500ms"], &key, "echo ready; read end")
+        .open_input()
+        .on(shared())
+        .spawn();
+    job.wait_for_line("ready");
+    let process: Process = of_job(&key).remove(0);
+    let before = column(shared(), &key, "expires_at");
+    process.signal(Signal::SIGSTOP);
+    until("the heart beats on", || {
+        column(shared(), &key, "expires_at") != before
+    });
+    until("the job is stopped", || {
+        Process::find(process.pid).is_some_and(|now| now.is_stopped())
+    });
+    let lease = Process::find(job.pid()).expect("lease");
+    assert!(!lease.is_stopped(), "{lease:?}");
+    process.signal(Signal::SIGCONT);
+    job.close_input();
+    job.wait().expect_code(1);
+}
