@@ -8,7 +8,7 @@ use crate::support::{Running, key, shared, until};
 use crate::{dead_in_time, deaf, last_tick, moment, nothing_left, row, until_it_ticks};
 
 /// The watchdog of a run: the one process of that name.
-fn watchdog(run: &Running) -> Process {
+pub(crate) fn watchdog(run: &Running) -> Process {
     let named = |process: &Process| process.name == "job-watchdog";
     until("there is a watchdog", || {
         run.processes().into_iter().find(named)
@@ -37,7 +37,7 @@ fn the_job_of_a_killed_lease_is_dead_before_a_waiting_replica_starts() {
     // The grace is longer than what is left of the lease, so it is the deadline that counts.
     let options = [
         "--name",
-        "first",
+        "dying",
         "--ttl",
         "4s",
         "--grace",
@@ -48,7 +48,7 @@ fn the_job_of_a_killed_lease_is_dead_before_a_waiting_replica_starts() {
     let job = deaf(&options, &key, &journal).on(shared()).spawn();
     until_it_ticks(&journal);
     job.signal(Signal::SIGSTOP);
-    let look = "grep -ls LEASE_HOLDER=first- /proc/[0-9]*/environ; echo $FENCE";
+    let look = "grep -ls LEASE_HOLDER=dying- /proc/[0-9]*/environ; echo $FENCE";
     let waiter = run_script(&["--wait", "1m", "--name", "second"], &key, look)
         .on(shared())
         .spawn();

@@ -6,8 +6,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod database;
 mod lease_dies;
+mod replicas;
 mod stderr;
+mod stopping;
 mod streams;
 
 use support::job::{Journal, of_job, run, until_gone};

@@ -54,8 +54,7 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
         tty.type_in(&format!("{shell} script\n"));
         tty.wait_for("job-ready");
         tty.type_in(CTRL_C);
-        tty.type_in("echo code-$?\n");
-        tty.wait_for("code-130");
+        tty.type_until_shown("echo code-${C:=$?}\n", "code-130");
         let shown = tty.shown();
         assert!(
             !shown.contains("round-2") && !shown.contains("after-loop"),
@@ -66,8 +65,7 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
     tty.type_in(&format!("{line}\n"));
     tty.wait_for("job-ready");
     tty.type_in(CTRL_C);
-    tty.type_in("echo next''-line\n");
-    tty.wait_for("next-line");
+    tty.type_until_shown("echo next''-line\n", "next-line");
     assert!(!tty.shown().contains("round-2"), "{}", tty.shown());
 }
 
@@ -133,6 +131,7 @@ fn a_job_suspended_past_its_ttl_does_not_work_on() {
         )
     ));
     tty.wait_for("job-ready");
+    until("it works", || !tty.named("sleep").is_empty());
     tty.type_in(CTRL_Z);
     tty.wait_for("Stopped");
     until("the job is dead", || tty.named("sleep").is_empty());
@@ -188,6 +187,9 @@ fn a_pipeline_stops_and_ends_as_a_whole() {
         run("", "echo job''-ready; sleep 1000")
     ));
     tty.wait_for("job-ready");
+    until("all of it runs", || {
+        all_are(&tty, &["lease", "sleep", "cat"], false)
+    });
     tty.type_in(CTRL_Z);
     tty.wait_for("Stopped");
     until("all of it is stopped", || {
@@ -198,8 +200,7 @@ fn a_pipeline_stops_and_ends_as_a_whole() {
         all_are(&tty, &["lease", "sleep", "cat"], false)
     });
     tty.type_in(CTRL_C);
-    tty.type_in("echo next''-line\n");
-    tty.wait_for("next-line");
+    tty.type_until_shown("echo next''-line\n", "next-line");
     until("nothing is left", || {
         ["lease", "sleep", "cat", "job-watchdog"]
             .iter()
