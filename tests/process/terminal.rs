@@ -53,6 +53,8 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
         tty.type_in(&format!("cd; cat >script-$$ <<'EOT'\n{line}\nEOT\n"));
         tty.type_in(&format!("{shell} script-$$\n"));
         tty.wait_for("job-ready");
+        // A shell that has just forked may wait for a child that the INT came too early for.
+        until("it works", || !tty.named("sleep").is_empty());
         tty.type_in(CTRL_C);
         tty.type_until_shown("echo code-${C:=$?}\n", "code-130");
         let shown = tty.shown();
@@ -64,6 +66,7 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
     let mut tty = Terminal::shell();
     tty.type_in(&format!("{line}\n"));
     tty.wait_for("job-ready");
+    until("it works", || !tty.named("sleep").is_empty());
     tty.type_in(CTRL_C);
     tty.type_until_shown("echo next''-line\n", "next-line");
     assert!(!tty.shown().contains("round-2"), "{}", tty.shown());
