@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::lease::{Fence, Holder, Invalid, Key, Lease};
 use crate::output::{self, Voice};
 use crate::sql::Table;
-use crate::store::{Applied, Failure, Narrator, Store};
+use crate::store::{Applied, Failure, Store};
 use crate::supervise::Ended;
 use crate::timing::{self, Ttl};
 
@@ -53,19 +53,19 @@ pub const fn voice(common: &Common) -> Voice {
 /// # Errors
 /// An [`Invalid`] option, or settings that can't be used.
 pub fn store(common: &Common) -> anyhow::Result<Store> {
-    let voice = voice(common);
-    store_told_to(common, Arc::new(move |step| voice.step(step)))
-}
-
-/// The store that the options name, telling its steps to `narrate`.
-///
-/// # Errors
-/// An [`Invalid`] option, or settings that can't be used.
-pub fn store_told_to(common: &Common, narrate: Narrator) -> anyhow::Result<Store> {
     let table = Table::parse(&common.table)?;
     let limit = timing::db_timeout(common.db_timeout)?;
     let settings = Settings::resolve(common.database_url.as_deref())?;
-    Ok(Store::new(settings, table, limit, narrate))
+    let voice = voice(common);
+    for warning in settings.warnings() {
+        voice.info(warning);
+    }
+    Ok(Store::new(
+        settings,
+        table,
+        limit,
+        Arc::new(move |step| voice.step(step)),
+    ))
 }
 
 /// The new identity of this process.

@@ -1,11 +1,12 @@
-//! Connection strings, read as libpq reads them: a URI or `key=value` words.
+//! Connection strings, read as libpq reads them: `key=value` words, or a URI (in `uri`).
 //!
 //! The rules are those of PostgreSQL's documentation ("Connection Strings") and, where it is silent, of
-//! `conninfo_parse` and `conninfo_uri_parse` in fe-connect.c. What comes out is text by keyword; what the text means is
+//! `conninfo_parse` in fe-connect.c. What comes out is text by keyword; what the text means is
 //! decided elsewhere. No error quotes any part of a string that may hold a password.
 
 use super::SettingsError;
 use super::keywords;
+use super::uri;
 
 /// Text by keyword, in the order in which it was given; a later entry wins over an earlier one.
 pub(super) type Words = Vec<(&'static str, String)>;
@@ -19,7 +20,7 @@ pub(super) fn parse(given: &str) -> Result<Words, SettingsError> {
         .strip_prefix("postgresql://")
         .or_else(|| given.strip_prefix("postgres://"))
     {
-        return parse_uri(rest);
+        return uri::parse(rest);
     }
     if let Some((scheme, _)) = given.split_once("://")
         && scheme
@@ -92,7 +93,7 @@ fn read_value(text: &str) -> Result<(String, &str), SettingsError> {
 }
 
 /// Keeps a value under its keyword. `requiressl` is the old way of saying `sslmode`.
-fn store(words: &mut Words, name: &str, value: String) -> Result<(), SettingsError> {
+pub(super) fn store(words: &mut Words, name: &str, value: String) -> Result<(), SettingsError> {
     if name == "requiressl" {
         words.push((
             "sslmode",
@@ -140,150 +141,6 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("ssl", "sslmode"),
 ];
 
-fn parse_uri(rest: &str) -> Result<Words, SettingsError> {
-    let mut words = Words::new();
-    let mut rest = rest;
-    // A user is there if an "@" comes before the first "/"; libpq looks no further than that.
-    let first = rest.find(['@', '/']);
-    if let Some(at) = first.filter(|i| rest[*i..].starts_with('@')) {
-        let credentials = &rest[..at];
-        rest = &rest[at + 1..];
-        let (user, password) = match credentials.split_once(':') {
-            Some((user, password)) => (user, password),
-            None => (credentials, ""),
-        };
-        if !user.is_empty() {
-            words.push(("user", decode(user)?));
-        }
-        if !password.is_empty() {
-            words.push(("password", decode(password)?));
-        }
-    }
-    let (hosts, ports, mut rest) = read_places(rest)?;
-    // Decoding comes after the joining, as in libpq: a "%2C" separates hosts just as a comma does.
-    if !hosts.is_empty() {
-        words.push(("host", decode(&hosts)?));
-    }
-    // A URI that names no port at all leaves the variable and the default their say.
-    if !ports.is_empty() {
-        words.push(("port", decode(&ports)?));
-    }
-    if let Some(path) = rest.strip_prefix('/') {
-        let end = path.find('?').unwrap_or(path.len());
-        if end > 0 {
-            words.push(("dbname", decode(&path[..end])?));
-        }
-        rest = &path[end..];
-    }
-    if let Some(query) = rest.strip_prefix('?') {
-        read_query(&mut words, query)?;
-    }
-    Ok(words)
-}
-
-/// The comma-separated `host[:port]` pairs, joined into one list of each kind, and what follows them.
-fn read_places(text: &str) -> Result<(String, String, &str), SettingsError> {
-    let (mut hosts, mut ports) = (String::new(), String::new());
-    let mut rest = text;
-    loop {
-        if let Some(address) = rest.strip_prefix('[') {
-            let Some(end) = address.find(']') else {
-                return Err(SettingsError::new(
-                    "connection URI: an IPv6 address has no closing \"]\"",
-                ));
-            };
-            if end == 0 {
-                return Err(SettingsError::new(
-                    "connection URI: the IPv6 address between \"[\" and \"]\" is empty",
-                ));
-            }
-            hosts.push_str(&address[..end]);
-            rest = &address[end + 1..];
-            if !rest.is_empty() && !rest.starts_with([':', '/', '?', ',']) {
-                return Err(SettingsError::new(
-                    "connection URI: after the \"]\" of an IPv6 address comes \":\", \"/\", \"?\" or \",\"",
-                ));
-            }
-        } else {
-            let end = rest.find([':', '/', '?', ',']).unwrap_or(rest.len());
-            hosts.push_str(&rest[..end]);
-            rest = &rest[end..];
-        }
-        if let Some(port) = rest.strip_prefix(':') {
-            let end = port.find(['/', '?', ',']).unwrap_or(port.len());
-            ports.push_str(&port[..end]);
-            rest = &port[end..];
-        }
-        let Some(next) = rest.strip_prefix(',') else {
-            return Ok((hosts, ports, rest));
-        };
-        rest = next;
-        hosts.push(',');
-        ports.push(',');
-    }
-}
-
-fn read_query(words: &mut Words, query: &str) -> Result<(), SettingsError> {
-    let mut rest = Some(query);
-    // libpq takes an empty query and a trailing "&" as the end.
-    while let Some(text) = rest.filter(|t| !t.is_empty()) {
-        let (pair, after) = match text.split_once('&') {
-            Some((pair, after)) => (pair, Some(after)),
-            None => (text, None),
-        };
-        rest = after;
-        let Some((name, value)) = pair.split_once('=') else {
-            return Err(SettingsError::new(
-                "connection URI: a query parameter has no \"=\" (a \"&\" in a value is written %26)",
-            ));
-        };
-        if value.contains('=') {
-            return Err(SettingsError::new(
-                "connection URI: a query parameter has more than one \"=\" (in a value it is written %3D)",
-            ));
-        }
-        let (name, value) = (decode(name)?, decode(value)?);
-        // JDBC's way of asking for TLS.
-        if name == "ssl" && value == "true" {
-            words.push(("sslmode", "require".to_owned()));
-        } else {
-            store(words, &name, value)?;
-        }
-    }
-    Ok(())
-}
-
-/// Percent-decoding. A value may have spaces around it, which are no part of it (libpq 17).
-fn decode(text: &str) -> Result<String, SettingsError> {
-    let bytes = text.trim_matches(' ').as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut i = 0;
-    while i < bytes.len() {
-        if bytes[i] != b'%' {
-            decoded.push(bytes[i]);
-            i += 1;
-            continue;
-        }
-        let digit = |at: usize| bytes.get(at).and_then(|b| char::from(*b).to_digit(16));
-        match (digit(i + 1), digit(i + 2)) {
-            (Some(0), Some(0)) => {
-                return Err(SettingsError::new(
-                    "connection URI: %00 can't be part of a value",
-                ));
-            }
-            (Some(high), Some(low)) => decoded.push(u8::try_from(high * 16 + low).unwrap_or(b'?')),
-            _ => {
-                return Err(SettingsError::new(
-                    "connection URI: a \"%\" is not followed by two hexadecimal digits (a \"%\" itself is written %25)",
-                ));
-            }
-        }
-        i += 3;
-    }
-    String::from_utf8(decoded)
-        .map_err(|_| SettingsError::new("connection URI: a percent-encoded value is not UTF-8"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,64 +177,6 @@ mod tests {
         check(r"password=trailing\", &[("password", "trailing")]);
         // An empty value takes the word behind it, in libpq as well.
         check("password= user=u", &[("password", "user=u")]);
-    }
-
-    #[test]
-    fn uris_are_read_as_libpq_reads_them() {
-        check("postgresql://", &[]);
-        check(
-            "postgres://u:p@h:6/d",
-            &[
-                ("user", "u"),
-                ("password", "p"),
-                ("host", "h"),
-                ("port", "6"),
-                ("dbname", "d"),
-            ],
-        );
-        check(
-            "postgresql:///d?host=/run/pg&port=6",
-            &[("dbname", "d"), ("host", "/run/pg"), ("port", "6")],
-        );
-        check(
-            "postgresql://%2Frun%2Fpg/d",
-            &[("host", "/run/pg"), ("dbname", "d")],
-        );
-        check(
-            "postgresql://[::1]:6,[fe80::2],c/d",
-            &[("host", "::1,fe80::2,c"), ("port", "6,,"), ("dbname", "d")],
-        );
-        check(
-            "postgresql://a,b:7?target_session_attrs=read-write",
-            &[
-                ("host", "a,b"),
-                ("port", ",7"),
-                ("target_session_attrs", "read-write"),
-            ],
-        );
-        check(
-            "postgresql://u%40x:p%2F%3a@h",
-            &[("user", "u@x"), ("password", "p/:"), ("host", "h")],
-        );
-        check(
-            "postgresql://u:a:b@h",
-            &[("user", "u"), ("password", "a:b"), ("host", "h")],
-        );
-        check("postgresql://:p@h", &[("password", "p"), ("host", "h")]);
-        check("postgresql://u@/d", &[("user", "u"), ("dbname", "d")]);
-        check("postgresql://h/", &[("host", "h")]);
-        check("postgresql://h?", &[("host", "h")]);
-        check(
-            "postgresql://h/d?ssl=true",
-            &[("host", "h"), ("dbname", "d"), ("sslmode", "require")],
-        );
-        check("postgresql://h/a%20b", &[("host", "h"), ("dbname", "a b")]);
-        check(
-            "postgresql://h?dbname=x&user=y&",
-            &[("host", "h"), ("dbname", "x"), ("user", "y")],
-        );
-        // The "@" behind the "/" belongs to the database name.
-        check("postgresql://h/d@e", &[("host", "h"), ("dbname", "d@e")]);
     }
 
     #[test]

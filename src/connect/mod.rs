@@ -8,30 +8,41 @@
 //! | file | what happens there |
 //! |---|---|
 //! | `keywords` | the words of a connection string and their variables |
-//! | `conninfo` | URI and `key=value` strings, to words |
+//! | `conninfo`, `uri` | `key=value` strings and URIs, to words |
 //! | `service`, `passfile` | the two files |
-//! | `values` | what a value may be and means |
-//! | `settings` | which value counts; the hosts |
-//! | `tls`, `verify` | which certificates are trusted, and why one is not |
+//! | `values`, `options` | what a value may be and means |
+//! | `found` | which value counts, and which may not be left aside; the hosts |
+//! | `settings` | all of it together, with the defaults |
+//! | `tls`, `handshake`, `pem` | what was set about TLS, what a handshake needs, and the files it comes from |
+//! | `verify`, `explain` | whether a certificate is trusted, and why not |
 //! | `wire`, `inbound` | the bytes of a connection: SSLRequest, limits, the way of authentication |
-//! | `open`, `places` | host after host, address after address, each within its share of the time |
+//! | `open`, `attempt`, `places` | host after host, address after address, each within its share of the time |
+//! | `session` | whether a server is of the wanted kind |
 //! | `reason` | errors, in words |
 
 use std::fmt;
 
 use crate::fault::Fault;
 
+mod attempt;
 mod conninfo;
+mod explain;
+mod found;
+mod handshake;
 mod inbound;
 mod keywords;
 mod open;
+mod options;
 mod passfile;
+mod pem;
 mod places;
 mod reason;
 mod service;
+mod session;
 mod settings;
 mod surroundings;
 mod tls;
+mod uri;
 mod values;
 mod verify;
 mod wire;

@@ -1,31 +1,20 @@
-//! Which value counts: what was given, then the service file, then the environment, then the default.
-//!
-//! PostgreSQL documentation, "Database Connection Control Functions" and "Environment Variables"; the order is that of
-//! `conninfo_add_defaults`, the checks are those of `pqConnectOptions2`.
+//! The settings of a connection, complete: what was found, and the defaults for the rest.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::SettingsError;
-use super::conninfo::{self, Words};
-use super::keywords::{self, KEYWORDS};
+use super::conninfo;
+use super::found::Found;
+use super::options;
 use super::passfile;
-use super::service;
 use super::surroundings::Surroundings;
 use super::tls::TlsSettings;
 use super::values::{self, AuthMethods, ChannelBinding, Target};
 
 /// Where the server's socket is when no host is given: as Debian and Red Hat build libpq.
 pub(super) const SOCKET_DIRECTORY: &str = "/var/run/postgresql";
-
-/// How often, and how long, a silent connection is asked whether it is still there. The operating system's own
-/// two hours would keep an abandoned thread alive for as long.
-const KEEPALIVES_IDLE: Duration = Duration::from_secs(30);
-const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(10);
-const KEEPALIVES_COUNT: u32 = 3;
-/// How long sent data may stay unacknowledged.
-const TCP_USER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Everything that is needed to open a connection, as libpq would have found it.
 ///
@@ -46,7 +35,6 @@ pub struct Settings {
     pub(super) tls: TlsSettings,
     pub(super) channel_binding: ChannelBinding,
     pub(super) require_auth: Option<AuthMethods>,
-    options: Vec<(String, String)>,
     warnings: Vec<String>,
 }
 
@@ -112,7 +100,8 @@ impl Settings {
         let around = Surroundings::new(variable);
         let found = Found::gather(conninfo::parse(given.unwrap_or(""))?, &around)?;
         found.refuse_what_cannot_be_kept()?;
-        let user = match found.get("user") {
+        options::check(found.get("options").unwrap_or(""))?;
+        let user = match found.nonempty("user") {
             Some(user) => user.to_owned(),
             None => around.user().ok_or_else(|| {
                 SettingsError::new(
@@ -149,8 +138,8 @@ impl Settings {
             password,
             passfile,
             application_name: found
-                .nonempty("application_name")
-                .or_else(|| found.nonempty("fallback_application_name"))
+                .get("application_name")
+                .or_else(|| found.get("fallback_application_name"))
                 .map(str::to_owned),
             target: found
                 .choice("target_session_attrs", values::TARGETS)?
@@ -174,7 +163,6 @@ impl Settings {
                 .nonempty("require_auth")
                 .map(AuthMethods::parse)
                 .transpose()?,
-            options: values::options(found.get("options").unwrap_or(""))?,
             warnings,
         })
     }
@@ -183,15 +171,6 @@ impl Settings {
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
-    }
-
-    /// Run-time settings that were asked for with `options` or PGOPTIONS (`-c name=value`), in their order.
-    ///
-    /// They are never sent at startup, which a pooler would refuse, and never set for the session, which would leak to a
-    /// pooler's next client. Each transaction has to make them its own, with `set_config(name, value, true)`.
-    #[must_use]
-    pub fn options(&self) -> &[(String, String)] {
-        &self.options
     }
 
     /// What was found and had to be left aside, such as a password file that others may read: lines for stderr.
@@ -227,184 +206,4 @@ impl std::fmt::Display for Host {
         }
         write!(f, ":{}", self.port)
     }
-}
-
-/// The text of every setting that was given somewhere.
-struct Found(Words);
-
-impl Found {
-    fn gather(mut words: Words, around: &Surroundings<'_>) -> Result<Self, SettingsError> {
-        // The last of several equal words in a string counts.
-        words.reverse();
-        let mut found = Self(words);
-        if let Some(service) = found
-            .get("service")
-            .map(str::to_owned)
-            .or_else(|| around.variable("PGSERVICE"))
-        {
-            found.add(service::find(&service, around)?);
-        }
-        for keyword in KEYWORDS {
-            if let Some(value) = keyword.variable.and_then(|v| around.variable(v)) {
-                found.add(vec![(keyword.name, value)]);
-            }
-        }
-        if around
-            .variable("PGREQUIRESSL")
-            .is_some_and(|v| v.starts_with('1'))
-        {
-            found.add(vec![("sslmode", "require".to_owned())]);
-        }
-        Ok(found)
-    }
-
-    /// Adds words that yield to those already there.
-    fn add(&mut self, words: Words) {
-        self.0.extend(words);
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        debug_assert!(keywords::find(name).is_some(), "{name} is no keyword");
-        self.0
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| value.as_str())
-    }
-
-    /// The value, for settings where libpq takes an empty one for none.
-    fn nonempty(&self, name: &str) -> Option<&str> {
-        self.get(name).filter(|v| !v.is_empty())
-    }
-
-    fn choice<T: Copy>(
-        &self,
-        name: &str,
-        allowed: &[(&str, T)],
-    ) -> Result<Option<T>, SettingsError> {
-        self.get(name)
-            .map(|v| values::choice(name, v, allowed))
-            .transpose()
-    }
-
-    fn seconds(&self, name: &str) -> Result<Option<Duration>, SettingsError> {
-        Ok(self
-            .get(name)
-            .map(|v| values::seconds(name, v))
-            .transpose()?
-            .flatten())
-    }
-
-    /// What would weaken the connection if it were left aside in silence.
-    fn refuse_what_cannot_be_kept(&self) -> Result<(), SettingsError> {
-        let gss = [("disable", false), ("prefer", false), ("require", true)];
-        if self.choice("gssencmode", &gss)? == Some(true) {
-            return Err(SettingsError::new(
-                "gssencmode=require can't be honoured: there is no GSSAPI here (use TLS: sslmode=verify-full)",
-            ));
-        }
-        if self.nonempty("requirepeer").is_some() {
-            return Err(SettingsError::new(
-                "requirepeer can't be honoured: the owner of the server's socket is not looked at here",
-            ));
-        }
-        if self.nonempty("sslcrldir").is_some() {
-            return Err(SettingsError::new(
-                "sslcrldir can't be honoured: give one file of revocation lists as sslcrl",
-            ));
-        }
-        if let Some(value) = self.nonempty("replication")
-            && !["false", "off", "no", "0"].contains(&value.to_ascii_lowercase().as_str())
-        {
-            return Err(SettingsError::new(
-                "replication can't be honoured: a lease needs an ordinary connection",
-            ));
-        }
-        Ok(())
-    }
-
-    /// The hosts, with a port each: three lists that belong together item by item.
-    fn hosts(&self) -> Result<Vec<Host>, SettingsError> {
-        let items = |name| {
-            self.nonempty(name)
-                .map(|v| v.split(',').map(str::trim).collect::<Vec<_>>())
-        };
-        let (names, addresses) = (items("host"), items("hostaddr"));
-        let ports = items("port").unwrap_or_default();
-        let count = match (&names, &addresses) {
-            (Some(names), Some(addresses)) if names.len() != addresses.len() => {
-                return Err(SettingsError::new(format!(
-                    "host names {} and hostaddr {}: they have to be equally many",
-                    names.len(),
-                    addresses.len()
-                )));
-            }
-            (_, Some(addresses)) => addresses.len(),
-            (Some(names), None) => names.len(),
-            (None, None) => 1,
-        };
-        if ports.len() > 1 && ports.len() != count {
-            return Err(SettingsError::new(format!(
-                "port: {} are given for {count} {}: give one for all, or one for each",
-                ports.len(),
-                if count == 1 { "host" } else { "hosts" }
-            )));
-        }
-        let pick = |list: &Option<Vec<&str>>, at: usize| {
-            list.as_ref()
-                .and_then(|l| l.get(at))
-                .filter(|v| !v.is_empty())
-                .map(|v| (*v).to_owned())
-        };
-        (0..count)
-            .map(|at| {
-                let address = pick(&addresses, at)
-                    .map(|a| numeric_address(&a))
-                    .transpose()?;
-                let name = pick(&names, at)
-                    .or_else(|| address.is_none().then(|| SOCKET_DIRECTORY.to_owned()));
-                let port = ports
-                    .get(at)
-                    .or(ports.first())
-                    .map_or(Ok(5432), |p| values::port(p))?;
-                Ok(Host {
-                    name,
-                    address,
-                    port,
-                })
-            })
-            .collect()
-    }
-
-    fn socket_options(&self) -> Result<SocketOptions, SettingsError> {
-        let number = |name: &str| self.get(name).map(|v| values::integer(name, v)).transpose();
-        // Zero is libpq's way of saying "as the system has it"; a setting that is not there leaves the choice to us.
-        let seconds = |name: &str, ours: Duration| match self.get(name) {
-            Some(value) => values::seconds(name, value),
-            None => Ok(Some(ours)),
-        };
-        Ok(SocketOptions {
-            keepalives: number("keepalives")?.is_none_or(|n| n != 0),
-            idle: seconds("keepalives_idle", KEEPALIVES_IDLE)?,
-            interval: seconds("keepalives_interval", KEEPALIVES_INTERVAL)?,
-            count: match number("keepalives_count")? {
-                Some(n) => u32::try_from(n).ok().filter(|n| *n > 0),
-                None => Some(KEEPALIVES_COUNT),
-            },
-            user_timeout: match number("tcp_user_timeout")? {
-                Some(ms) => u64::try_from(ms)
-                    .ok()
-                    .filter(|ms| *ms > 0)
-                    .map(Duration::from_millis),
-                None => Some(TCP_USER_TIMEOUT),
-            },
-        })
-    }
-}
-
-fn numeric_address(text: &str) -> Result<IpAddr, SettingsError> {
-    text.parse().map_err(|_| {
-        SettingsError::new(format!(
-            "hostaddr={text:?} is no numeric IPv4 or IPv6 address (names belong into host)"
-        ))
-    })
 }

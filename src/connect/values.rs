@@ -124,10 +124,17 @@ pub(super) fn port(value: &str) -> Result<u16, SettingsError> {
     if value.is_empty() {
         return Ok(5432);
     }
-    u16::try_from(integer("port", value)?)
+    // What stands where a port should be is not repeated: in `u:pa/ss@host` it is the beginning of a password.
+    value
+        .trim_matches(|c: char| c.is_ascii_whitespace())
+        .parse()
         .ok()
-        .filter(|p| *p > 0)
-        .ok_or_else(|| SettingsError::new(format!("port={value:?} is not between 1 and 65535")))
+        .filter(|p: &u16| *p > 0)
+        .ok_or_else(|| {
+            SettingsError::new(
+                "port is no number between 1 and 65535 (in a URI a \"/\" that belongs to the password is written %2F)",
+            )
+        })
 }
 
 /// The ways in which a server may ask who is there (`require_auth`), by the words that libpq has for them.
@@ -183,82 +190,9 @@ impl AuthMethods {
     }
 }
 
-/// Run-time settings out of `options`: `-c name=value` and `--name=value`, split as the server splits them.
-///
-/// Nothing is sent as a startup option, since a pooler refuses the connection then; so anything that can't be a setting of
-/// a transaction is refused here instead of being dropped.
-pub(super) fn options(text: &str) -> Result<Vec<(String, String)>, SettingsError> {
-    let mut settings = Vec::new();
-    let mut words = split(text).into_iter();
-    while let Some(word) = words.next() {
-        let assignment = if word == "-c" || word == "--" {
-            words.next()
-        } else {
-            word.strip_prefix("--")
-                .or_else(|| word.strip_prefix("-c"))
-                .map(str::to_owned)
-        };
-        match assignment.as_deref().and_then(|a| a.split_once('=')) {
-            Some((name, value)) if !name.is_empty() => {
-                settings.push((name.replace('-', "_"), value.to_owned()))
-            }
-            _ => {
-                return Err(SettingsError::new(
-                    "options: only -c name=value and --name=value can be honoured, since poolers refuse other startup \
-                     options",
-                ));
-            }
-        }
-    }
-    Ok(settings)
-}
-
-/// Words between spaces; a backslash takes the next character as it is (`pg_split_opts`).
-fn split(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut chars = text.chars().peekable();
-    loop {
-        while chars.next_if(char::is_ascii_whitespace).is_some() {}
-        if chars.peek().is_none() {
-            return words;
-        }
-        let mut word = String::new();
-        while let Some(c) = chars.next_if(|c| !c.is_ascii_whitespace()) {
-            if c == '\\' {
-                word.extend(chars.next());
-            } else {
-                word.push(c);
-            }
-        }
-        words.push(word);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn options_become_settings_of_a_transaction() {
-        let read = |text: &str| options(text).map_err(|e| e.to_string());
-        let pair = |n: &str, v: &str| (n.to_owned(), v.to_owned());
-        assert_eq!(read("").unwrap(), vec![]);
-        assert_eq!(
-            read("-c role=app -cgeqo=off").unwrap(),
-            vec![pair("role", "app"), pair("geqo", "off")]
-        );
-        assert_eq!(
-            read("--statement-timeout=5s").unwrap(),
-            vec![pair("statement_timeout", "5s")]
-        );
-        assert_eq!(
-            read(r"-c search_path=a\ b,c\\d").unwrap(),
-            vec![pair("search_path", r"a b,c\d")]
-        );
-        for bad in ["endpoint=ep-1", "-d 5", "-c", "-c role", "--=x"] {
-            assert!(read(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn require_auth_names_what_is_wanted_or_what_is_not() {
@@ -280,14 +214,13 @@ mod tests {
     fn numbers_and_choices_say_what_would_be_right() {
         assert_eq!(port("").unwrap(), 5432);
         assert_eq!(port(" 6 ").unwrap(), 6);
-        assert_eq!(
-            port("65536").unwrap_err().to_string(),
-            "port=\"65536\" is not between 1 and 65535"
-        );
-        assert_eq!(
-            port("x").unwrap_err().to_string(),
-            "port=\"x\" is no whole number"
-        );
+        for bad in ["65536", "0", "-1", "x", "pa"] {
+            let text = port(bad).unwrap_err().to_string();
+            assert!(
+                text.starts_with("port is no number between 1 and 65535"),
+                "{text}"
+            );
+        }
         assert_eq!(seconds("connect_timeout", "-1").unwrap(), None);
         assert_eq!(
             seconds("connect_timeout", "3").unwrap(),

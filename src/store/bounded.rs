@@ -45,6 +45,8 @@ pub(super) struct Attempt {
     pub(super) access: Access,
     /// When it has to be over, on this machine's clock.
     pub(super) by: BootTime,
+    /// The limit of the whole operation, for the message.
+    pub(super) limit: Duration,
     /// How long the transaction may stand idle on the server.
     pub(super) idle: Duration,
     /// Whether there is anything to commit.
@@ -79,8 +81,7 @@ where
     T: Send + 'static,
     W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
 {
-    let by = attempt.by;
-    let started = BootTime::now();
+    let (by, limit) = (attempt.by, attempt.limit);
     let phase = Arc::new(AtomicU8::new(OPEN));
     let worker_phase = Arc::clone(&phase);
     let (answers, answer) = mpsc::channel();
@@ -144,7 +145,7 @@ where
             return Err(Failure::new(Fault::Timeout, "interrupted"));
         }
         if by.has_passed() {
-            let limit = timing::human(by.since(started) + Duration::from_micros(500));
+            let limit = timing::human(limit + Duration::from_micros(500));
             let failure = Failure::new(
                 Fault::Timeout,
                 format!("the database did not answer within {limit}"),
@@ -176,7 +177,11 @@ where
             attempt.access == Access::Write,
             limits(attempt),
         ))
-        .map_err(|e| Failure::from_postgres(&e).of_a_made_connection())?;
+        .map_err(|e| {
+            Failure::from_postgres(&e)
+                .of_a_made_connection()
+                .at_the_first_word()
+        })?;
     let at = BootTime::now();
     let Answer { answer, wrote } = work(&mut client).map_err(Failure::of_a_made_connection)?;
     if !attempt.commits {

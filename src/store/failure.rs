@@ -53,6 +53,18 @@ impl Failure {
         self
     }
 
+    /// The same failure, of the first request on a connection. PgBouncer in statement mode takes the login and hangs up at
+    /// BEGIN, and so does one that has found no server in time; the client crate loses the words that it says.
+    #[must_use]
+    pub(super) fn at_the_first_word(self) -> Self {
+        if self.fault == Fault::Unreachable {
+            return self.advise(
+                "a pooler in between has to be in transaction mode or session mode, and needs a server behind it",
+            );
+        }
+        self
+    }
+
     /// Whether asking again at once can settle it or succeed.
     #[must_use]
     pub(super) fn is_worth_asking_again(&self) -> bool {
@@ -109,12 +121,6 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
         "42703" | "42P10" | "42804" | "42883" | "42809" => {
             return Some(
                 "the table is not a lease table: see `lease init --print`, or name another with --table",
-            );
-        }
-        // What PgBouncer answers when it may not keep a transaction together, or has no server behind it.
-        "08P01" => {
-            return Some(
-                "a pooler in between has to be in transaction mode or session mode, and needs a server behind it",
             );
         }
         _ => {}

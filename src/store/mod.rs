@@ -81,6 +81,13 @@ impl Store {
         self
     }
 
+    /// The same store, telling its steps to somebody else.
+    #[must_use]
+    pub fn told_to(mut self, narrate: Narrator) -> Self {
+        self.narrate = narrate;
+        self
+    }
+
     /// The most that one operation may take.
     #[must_use]
     pub const fn limit(&self) -> Duration {
@@ -364,6 +371,7 @@ impl Store {
                 application_name: self.application_name.clone(),
                 access: plan.access,
                 by,
+                limit: plan.limit,
                 idle: plan.idle,
                 commits: plan.access == Access::Write,
             };
@@ -404,7 +412,7 @@ impl Store {
 }
 
 /// How often one operation asks at once, again and again, within its time.
-const TRIES: u32 = 20;
+const TRIES: u32 = 5;
 
 /// How long a transaction may stand idle with the row locked: no longer than the operation, and a third of the ttl.
 fn idle(limit: Duration, ttl: Ttl) -> Duration {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::support::{Lease, keeper, key, proc, shared};
 use super::{job, named};
@@ -155,12 +155,11 @@ fn what_is_left_in_the_group_is_counted_and_stopped() {
     .output()
     .expect_code(0);
     assert_eq!(again.stdout, "ok\n");
-    assert!(again.took < Duration::from_secs(5), "{again}");
+    assert!(again.took < Duration::from_secs(15), "{again}");
 }
 
 #[test]
 fn a_pipeline_ends_with_the_job_and_not_with_what_it_has_left() {
-    let started = Instant::now();
     let line = "\"$0\" run \"$1\" -- sh -c 'sleep 30 & echo ok' 2>&1 | cat";
     let output = Lease::program("sh")
         .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
@@ -168,7 +167,7 @@ fn a_pipeline_ends_with_the_job_and_not_with_what_it_has_left() {
         .output()
         .expect_code(0);
     assert!(output.stdout.starts_with("ok\n"), "{output}");
-    assert!(started.elapsed() < Duration::from_secs(5), "{output}");
+    assert!(output.took < Duration::from_secs(10), "{output}");
 }
 
 #[test]

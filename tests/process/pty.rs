@@ -100,6 +100,17 @@ impl Terminal {
         }
     }
 
+    /// Types this again and again until that is shown. After a Ctrl-C: a shell throws away what it has read of a line.
+    #[track_caller]
+    pub(super) fn type_until_shown(&mut self, text: &str, part: &str) {
+        let start = Instant::now();
+        while !lock(&self.shown)[self.seen..].contains(part) && start.elapsed() < LIMIT {
+            self.type_in(text);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.wait_for(part);
+    }
+
     /// All that was shown.
     pub(super) fn shown(&self) -> String {
         lock(&self.shown).clone()

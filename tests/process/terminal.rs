@@ -8,6 +8,14 @@ fn run(options: &str, script: &str) -> String {
     format!("$LEASE run {} {options} -- sh -c '{script}'", key())
 }
 
+/// Whether there are processes of each name, and all of them are stopped, or none is.
+fn all_are(tty: &Terminal, names: &[&str], stopped: bool) -> bool {
+    names.iter().all(|name| {
+        let found = tty.named(name);
+        !found.is_empty() && found.iter().all(|p| p.is_stopped() == stopped)
+    })
+}
+
 #[test]
 fn one_ctrl_c_reaches_the_job_once() {
     let mut tty = Terminal::shell();
@@ -46,8 +54,7 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
         tty.type_in(&format!("{shell} script\n"));
         tty.wait_for("job-ready");
         tty.type_in(CTRL_C);
-        tty.type_in("echo code-$?\n");
-        tty.wait_for("code-130");
+        tty.type_until_shown("echo code-${C:=$?}\n", "code-130");
         let shown = tty.shown();
         assert!(
             !shown.contains("round-2") && !shown.contains("after-loop"),
@@ -58,8 +65,7 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
     tty.type_in(&format!("{line}\n"));
     tty.wait_for("job-ready");
     tty.type_in(CTRL_C);
-    tty.type_in("echo next''-line\n");
-    tty.wait_for("next-line");
+    tty.type_until_shown("echo next''-line\n", "next-line");
     assert!(!tty.shown().contains("round-2"), "{}", tty.shown());
 }
 
@@ -73,17 +79,9 @@ fn ctrl_z_stops_both_and_fg_continues_both() {
     tty.wait_for("job-ready");
     tty.type_in(CTRL_Z);
     tty.wait_for("Stopped");
-    until("both are stopped", || {
-        ["lease", "sh"]
-            .iter()
-            .all(|name| tty.named(name).iter().all(|p| p.is_stopped()))
-    });
+    until("both are stopped", || all_are(&tty, &["lease", "sh"], true));
     tty.type_in("fg\n");
-    until("both go on", || {
-        ["lease", "sh"]
-            .iter()
-            .all(|name| tty.named(name).iter().all(|p| !p.is_stopped()))
-    });
+    until("both go on", || all_are(&tty, &["lease", "sh"], false));
     tty.type_in("word\n");
     tty.wait_for("got-word");
 }
@@ -99,8 +97,7 @@ fn bg_lets_the_job_work_and_stops_it_when_it_wants_the_terminal() {
     tty.type_in("bg\n");
     tty.wait_for("work-done");
     until("it waits for the terminal", || {
-        let lease = tty.named("lease");
-        !lease.is_empty() && lease.iter().all(|p| p.is_stopped())
+        all_are(&tty, &["lease"], true)
     });
     tty.type_in("fg\n");
     tty.type_in("word\n");
@@ -116,8 +113,7 @@ fn a_run_started_in_the_background_can_be_fetched() {
     ));
     tty.wait_for("job-ready");
     until("it waits for the terminal", || {
-        let lease = tty.named("lease");
-        !lease.is_empty() && lease.iter().all(|p| p.is_stopped())
+        all_are(&tty, &["lease"], true)
     });
     tty.type_in("fg\n");
     tty.type_in("word\n");
@@ -135,6 +131,7 @@ fn a_job_suspended_past_its_ttl_does_not_work_on() {
         )
     ));
     tty.wait_for("job-ready");
+    until("it works", || !tty.named("sleep").is_empty());
     tty.type_in(CTRL_Z);
     tty.wait_for("Stopped");
     until("the job is dead", || tty.named("sleep").is_empty());
@@ -190,22 +187,20 @@ fn a_pipeline_stops_and_ends_as_a_whole() {
         run("", "echo job''-ready; sleep 1000")
     ));
     tty.wait_for("job-ready");
+    until("all of it runs", || {
+        all_are(&tty, &["lease", "sleep", "cat"], false)
+    });
     tty.type_in(CTRL_Z);
     tty.wait_for("Stopped");
     until("all of it is stopped", || {
-        ["lease", "sleep", "cat"]
-            .iter()
-            .all(|name| tty.named(name).iter().all(|p| p.is_stopped()))
+        all_are(&tty, &["lease", "sleep", "cat"], true)
     });
     tty.type_in("fg\n");
     until("all of it goes on", || {
-        ["lease", "sleep", "cat"]
-            .iter()
-            .all(|name| tty.named(name).iter().all(|p| !p.is_stopped()))
+        all_are(&tty, &["lease", "sleep", "cat"], false)
     });
     tty.type_in(CTRL_C);
-    tty.type_in("echo next''-line\n");
-    tty.wait_for("next-line");
+    tty.type_until_shown("echo next''-line\n", "next-line");
     until("nothing is left", || {
         ["lease", "sleep", "cat", "job-watchdog"]
             .iter()
@@ -226,8 +221,11 @@ fn a_shell_with_job_control_works_as_the_job() {
     until("the inner shell runs it", || !tty.named("sleep").is_empty());
     tty.type_in(CTRL_Z);
     tty.wait_for("Stopped");
-    tty.type_in("kill -9 %1; wait; echo inner''-done; exit 7\n");
-    tty.wait_for("inner-done");
+    // With a job that it believes to be stopped a shell would not exit.
+    tty.type_in("kill -9 %1; while kill -0 %1 2>/dev/null; do sleep 0.05; done; exit 7\n");
+    until("the inner shell has ended", || {
+        tty.named("lease").is_empty()
+    });
     tty.type_in("echo code-$?\n");
     tty.wait_for("code-7");
 }
@@ -237,9 +235,9 @@ fn a_closed_terminal_ends_the_job() {
     let mut tty = Terminal::shell();
     tty.type_in(&format!("{}\n", run("", "echo job''-ready; sleep 1000")));
     tty.wait_for("job-ready");
-    let job = tty.named("sleep");
+    let job = until("the job runs", || tty.named("sleep").into_iter().next());
     let shell = tty.named("bash");
     shell[0].signal(nix::sys::signal::Signal::SIGHUP);
-    until("the job has ended", || !job[0].is_alive());
+    until("the job has ended", || !job.is_alive());
     until("lease has ended", || tty.named("lease").is_empty());
 }

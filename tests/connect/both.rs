@@ -1,0 +1,117 @@
+//! The same settings through `psql` and through the library.
+
+use std::collections::HashMap;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use pglease::clock::BootTime;
+use pglease::connect::{Access, OpenError, Settings, open};
+use pglease::fault::Fault;
+use postgres::{Client, SimpleQueryMessage};
+
+use crate::server::PATIENCE;
+
+/// What a connection shows of itself: who, where, by which way, and under which name.
+const QUESTION: &str = "select current_user || '@' || current_database() || ' ' \
+    || coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'socket ' || current_setting('port')) \
+    || ' ssl=' || (select coalesce(version, 'off') from pg_stat_ssl where pid = pg_backend_pid()) \
+    || case when current_setting('application_name') in ('psql', 'lease') then '' \
+       else ' as ' || current_setting('application_name') end";
+
+/// Connection settings as somebody may have them: a string, and variables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) string: Option<String>,
+    pub(crate) variables: HashMap<String, String>,
+}
+
+impl Given {
+    pub(crate) fn new(string: Option<&str>, variables: &[(&str, &str)]) -> Self {
+        Self {
+            string: string.map(str::to_owned),
+            variables: variables
+                .iter()
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .collect(),
+        }
+    }
+
+    /// The settings as the library finds them.
+    pub(crate) fn resolve(&self) -> Result<Settings, String> {
+        Settings::resolve_in(self.string.as_deref(), &|name| {
+            self.variables.get(name).cloned()
+        })
+        .map_err(|e| e.to_string())
+    }
+
+    /// What the server says of a connection by the library, or why there is none.
+    pub(crate) fn by_library(&self) -> Result<String, String> {
+        let settings = self.resolve()?;
+        let mut client = connect(&settings, Access::Read).map_err(|e| e.message)?;
+        Ok(ask(&mut client))
+    }
+
+    /// The same by `psql`.
+    pub(crate) fn by_psql(&self) -> Result<String, String> {
+        let mut command = Command::new("psql");
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .envs(&self.variables)
+            .stdin(Stdio::null())
+            .args(["-X", "-A", "-t", "-w", "-c", QUESTION]);
+        if let Some(string) = &self.string {
+            command.args(["-d", string]);
+        }
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
+        if output.status.success() {
+            Ok(text(output.stdout))
+        } else {
+            Err(text(output.stderr))
+        }
+    }
+
+    /// Both connect alike, or both refuse. Gives back what they agree on.
+    pub(crate) fn compare(&self) -> Result<String, String> {
+        let (psql, library) = (self.by_psql(), self.by_library());
+        match (&psql, &library) {
+            (Ok(a), Ok(b)) if a == b => {}
+            (Err(_), Err(_)) => {}
+            _ => panic!("{self:?}\n  psql:    {psql:?}\n  library: {library:?}"),
+        }
+        library
+    }
+}
+
+/// Opens a connection with all the time that is needed.
+pub(crate) fn connect(settings: &Settings, access: Access) -> Result<Client, OpenError> {
+    open(settings, "lease", access, BootTime::now() + PATIENCE)
+}
+
+/// Opens a connection with a limit, on a thread that may hang.
+pub(crate) fn connect_within(
+    given: &Given,
+    access: Access,
+    limit: Duration,
+) -> Result<String, (Fault, String)> {
+    let settings = given.resolve().map_err(|e| (Fault::Refused, e))?;
+    let mut client = open(&settings, "lease", access, BootTime::now() + limit)
+        .map_err(|e| (e.fault, e.message))?;
+    Ok(ask(&mut client))
+}
+
+/// What the server says of a connection.
+pub(crate) fn ask(client: &mut Client) -> String {
+    let rows = client.simple_query(QUESTION).unwrap();
+    rows.iter()
+        .find_map(|m| {
+            if let SimpleQueryMessage::Row(row) = m {
+                row.get(0).map(|said| said.trim().to_owned())
+            } else {
+                None
+            }
+        })
+        .unwrap()
+}
