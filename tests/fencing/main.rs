@@ -6,6 +6,8 @@ mod support;
 mod hostile;
 mod install;
 mod order;
+mod page;
+mod recipes;
 mod speed;
 
 use std::io::Write as _;
