@@ -21,6 +21,7 @@
 //! | [`interrupt`] | ending a wait from another thread |
 //! | [`fault`] | SQLSTATEs told apart |
 //! | [`sql`] | every statement |
+//! | [`fencing`] | the SQL by which a resource refuses a stale holder |
 //! | [`timing`] | every duration, and every inequality between durations |
 //! | [`exit`] | the table of exit codes |
 //! | [`cli`] | the command line |
@@ -42,6 +43,7 @@ pub mod commands;
 pub mod connect;
 pub mod exit;
 pub mod fault;
+pub mod fencing;
 pub mod heartbeat;
 pub mod interrupt;
 pub mod lease;

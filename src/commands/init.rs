@@ -3,6 +3,7 @@
 use super::{Ending, store, voice};
 use crate::cli::{Common, Init};
 use crate::exit::Exit;
+use crate::fencing;
 use crate::output;
 use crate::sql::{self, Table};
 
@@ -13,16 +14,33 @@ use crate::sql::{self, Table};
 pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     let table = Table::parse(&common.table)?;
     if args.print {
-        output::print(&sql::script(&table))?;
+        let mut script = sql::script(&table);
+        if args.with_fencing {
+            script.push_str(&format!(
+                "\nBEGIN;\n{}COMMIT;\n",
+                fencing::ddl(&table.schema())
+            ));
+        }
+        output::print(&script)?;
         return Ok(Ending::Exit(Exit::Done));
     }
     let store = store(common)?;
     let voice = voice(common);
     let name = table.shown();
+    let mut more = Vec::new();
+    if args.with_fencing {
+        more.push(fencing::ddl(&table.schema()));
+    }
     store
-        .make_table(&[])
+        .make_table(&more)
         .map_err(|f| anyhow::Error::new(f).context(format!("cannot make {name}")))?;
     voice.info(format!("{name} is ready"));
+    if args.with_fencing {
+        let schema = table.schema_shown();
+        voice.info(format!(
+            "{schema}.lease_check_fence is ready; let the roles that write call it: GRANT EXECUTE ON FUNCTION {schema}.lease_check_fence(text, bigint) TO ..."
+        ));
+    }
     // A table that was there before may be another program's: it is not changed without being asked.
     let listing = store.status(&[], false, None).map_err(|f| {
         anyhow::Error::new(f).context(format!("{name} is there, but can't be read"))

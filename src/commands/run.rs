@@ -32,6 +32,10 @@ use crate::watchdog::Watchdog;
 
 /// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
 const SLICE: Duration = Duration::from_secs(1);
+/// How long a release goes on although a signal asks to leave. Whoever ends a job often signals `lease` as well, a moment
+/// later: a closed window sends HUP to the one and the shell to the other, a service manager sends TERM to both. That must
+/// not leave the lease behind; a person who presses Ctrl-C because the database hangs may.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the last messages may take to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -425,8 +429,8 @@ impl Guard {
         self.leave(ending)
     }
 
-    /// Releases, bounded in time; a signal that ends processes cuts it short. Answers whether the lease turned out to be
-    /// lost before.
+    /// Releases, bounded in time; a signal that ends processes cuts it short, but not before [`PATIENCE`] is over. Answers
+    /// whether the lease turned out to be lost before.
     fn release(&mut self, lease: &Lease, hold: Duration, expires_at: &str) -> bool {
         let key = lease.key.as_str();
         let (store, term, limit) = (self.store.clone(), lease.clone(), self.timing.db_timeout());
@@ -434,7 +438,9 @@ impl Guard {
         let started = thread::Builder::new()
             .name("lease-release".to_owned())
             .spawn(move || drop(answers.send(store.release(&term, hold, limit))));
-        let until = BootTime::now() + limit + SLICE;
+        let now = BootTime::now();
+        let (patient_until, until) = (now + PATIENCE, now + limit + SLICE);
+        let mut asked_to_leave = false;
         let reason = if let Err(error) = started {
             error.to_string()
         } else {
@@ -457,9 +463,10 @@ impl Guard {
                     }
                     Err(_) => {}
                 }
-                if let Ok(Input::Caught(caught)) = self.inputs.try_recv()
-                    && caught.ends_a_wait()
-                {
+                if let Ok(Input::Caught(caught)) = self.inputs.try_recv() {
+                    asked_to_leave |= caught.ends_a_wait();
+                }
+                if asked_to_leave && patient_until.has_passed() {
                     break "interrupted".to_owned();
                 }
             }

@@ -101,7 +101,7 @@ impl Settings {
         let found = Found::gather(conninfo::parse(given.unwrap_or(""))?, &around)?;
         found.refuse_what_cannot_be_kept()?;
         options::check(found.get("options").unwrap_or(""))?;
-        let user = match found.get("user") {
+        let user = match found.nonempty("user") {
             Some(user) => user.to_owned(),
             None => around.user().ok_or_else(|| {
                 SettingsError::new(
@@ -138,8 +138,8 @@ impl Settings {
             password,
             passfile,
             application_name: found
-                .nonempty("application_name")
-                .or_else(|| found.nonempty("fallback_application_name"))
+                .get("application_name")
+                .or_else(|| found.get("fallback_application_name"))
                 .map(str::to_owned),
             target: found
                 .choice("target_session_attrs", values::TARGETS)?

@@ -44,6 +44,12 @@ impl Table {
         quote(&self.schema)
     }
 
+    /// The schema for a message: quoted only where it has to be.
+    #[must_use]
+    pub fn schema_shown(&self) -> String {
+        quote_if_needed(&self.schema)
+    }
+
     /// `"schema"."table"`, for a statement.
     #[must_use]
     pub fn quoted(&self) -> String {

@@ -115,3 +115,36 @@ fn fifty_first_claims_at_once_make_one_table_and_get_fifty_right_answers() {
         "26"
     );
 }
+
+#[test]
+fn with_fencing_installs_the_check_and_print_shows_the_same() {
+    let server = shared();
+    let printed = Lease::new(["init", "--print", "--with-fencing"])
+        .output()
+        .expect_code(0);
+    for by_hand in [false, true] {
+        let database = database(server);
+        let url = server.url_for("postgres", &database);
+        if by_hand {
+            server.psql_in(&database, &printed.stdout);
+        } else {
+            let init = || {
+                Lease::new(["init", "--with-fencing"])
+                    .url(&url)
+                    .output()
+                    .expect_code(0)
+            };
+            assert!(
+                init()
+                    .stderr
+                    .contains("GRANT EXECUTE ON FUNCTION public.lease_check_fence")
+            );
+            init();
+        }
+        Lease::new(["claim", "k"]).url(&url).output().expect_code(0);
+        server.psql_in(&database, "SELECT lease_check_fence('r', 8)");
+        let stale = server.try_psql_in(&database, "SELECT lease_check_fence('r', 7)");
+        let stale = stale.expect_err("a smaller fence is refused");
+        assert_eq!(stale.code().map(|c| c.code()), Some("LF001"));
+    }
+}

@@ -14,6 +14,7 @@ mod run_replicas;
 mod run_signals;
 mod run_stop;
 mod run_streams;
+mod run_terminal;
 mod statements;
 mod status;
 mod usage;

@@ -190,22 +190,22 @@ fn no_heartbeat_touches_the_row_after_its_release() {
          $$ BEGIN INSERT INTO seen (key, holder, fence) VALUES (NEW.key, NEW.holder, NEW.fence); RETURN NEW; END $$; \
          CREATE TRIGGER note AFTER INSERT OR UPDATE ON public.lease FOR EACH ROW EXECUTE FUNCTION note();",
     );
-    // 200 runs in 4 rows; the jobs end shortly before, at and after their first heartbeat. On a busy machine so short
+    // 200 runs in 8 rows; the jobs end shortly before, at and after their first heartbeat. On a busy machine so short
     // a lease is lost now and then, which is another matter.
     let ended_well = std::thread::scope(|scope| {
-        let lanes: Vec<_> = (0..4)
+        let lanes: Vec<_> = (0..8)
             .map(|lane| {
                 let (key, url) = (format!("{}-{lane}", key()), &url);
                 scope.spawn(move || {
                     let ends_well = |round: &u32| {
-                        let nap = format!("0.{:03}", 80 + round);
+                        let nap = format!("0.{:03}", 80 + 2 * round);
                         run(&["--ttl", "300ms", "--wait", "30s"], &key, &["sleep", &nap])
                             .url(url)
                             .output()
                             .code
                             == Some(0)
                     };
-                    (0..50).filter(ends_well).count()
+                    (0..25).filter(ends_well).count()
                 })
             })
             .collect();
@@ -290,9 +290,13 @@ fn a_waiting_run_takes_the_lease_of_a_dead_holder_at_its_expiry() {
 #[test]
 fn a_row_deleted_by_hand_is_a_lost_lease_and_the_next_claim_works() {
     let key = key();
-    let job = run_script(&["--ttl", "3s"], &key, "echo $FENCE; sleep 60; true")
-        .on(shared())
-        .spawn();
+    let job = run_script(
+        &["--ttl", "15s", "--heartbeat", "1s"],
+        &key,
+        "echo $FENCE; sleep 1000; true",
+    )
+    .on(shared())
+    .spawn();
     job.wait_for_output();
     shared().psql(&format!(
         "DELETE FROM public.lease WHERE key = {}",

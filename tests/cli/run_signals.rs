@@ -120,13 +120,13 @@ fn a_second_run_starts_its_job_only_when_the_first_job_has_really_ended() {
         "trap 'echo asked >>{0}; sleep 1.5; echo ended >>{0}; exit 0' TERM; echo ready >>{0}; while :; do sleep 0.05; done",
         journal.path()
     );
-    let first = run_script(&["--ttl", "30s", "--name", "first"], &key, &slow)
+    let first = run_script(&["--ttl", "30s", "--name", "slow"], &key, &slow)
         .on(shared())
         .spawn();
     journal.wait_for("ready");
     // The second job looks for processes of the first one by what the kernel knows of their environment.
     let second = format!(
-        "grep -ls LEASE_HOLDER=first- /proc/[0-9]*/environ | sed 's/.*/left/' >>{0}; echo second >>{0}",
+        "grep -ls LEASE_HOLDER=slow- /proc/[0-9]*/environ | sed 's/.*/left/' >>{0}; echo second >>{0}",
         journal.path()
     );
     let waiter = run_script(&["--wait", "1m", "--name", "second"], &key, &second)
@@ -201,4 +201,36 @@ fn a_job_that_a_tool_has_stopped_keeps_its_lease() {
     process.signal(Signal::SIGCONT);
     job.close_input();
     job.wait().expect_code(1);
+}
+
+#[test]
+fn a_signal_that_comes_with_the_end_of_the_job_does_not_keep_the_lease_from_being_released() {
+    // As when a window is closed, or a service stopped: the job gets its own, and ends before that of `lease` is seen.
+    std::thread::scope(|scope| {
+        for (lane, signal) in [Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT]
+            .into_iter()
+            .enumerate()
+        {
+            let key = format!("{}-{lane}", key());
+            scope.spawn(move || {
+                for round in 0..12 {
+                    let job = run(
+                        &["--wait", "30s"],
+                        &key,
+                        &["sh", "-c", "echo ready; exec sleep 1000"],
+                    )
+                    .on(shared())
+                    .spawn();
+                    job.wait_for_line("ready");
+                    for process in of_job(&key) {
+                        process.signal(signal);
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(round));
+                    job.signal(signal);
+                    job.wait().expect_signal(signal);
+                    assert_eq!(column(shared(), &key, "holder"), "", "{signal}");
+                }
+            });
+        }
+    });
 }

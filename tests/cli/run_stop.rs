@@ -43,7 +43,7 @@ fn a_job_that_ignores_term_is_killed_when_its_grace_is_over() {
         journal.path()
     );
     let job = run_script(
-        &["--ttl", "12s", "--grace", "2s", "--heartbeat", "500ms"],
+        &["--ttl", "15s", "--grace", "2s", "--heartbeat", "1s"],
         &key,
         &script,
     )
@@ -102,7 +102,15 @@ fn a_stopped_job_is_continued_to_be_ended() {
 fn on_loss_continue_reports_the_loss_as_an_error_and_lets_the_job_run() {
     let key = key();
     let job = run_script(
-        &["-q", "--ttl", "1500ms", "--on-loss", "continue"],
+        &[
+            "-q",
+            "--ttl",
+            "15s",
+            "--heartbeat",
+            "500ms",
+            "--on-loss",
+            "continue",
+        ],
         &key,
         "echo ready; read end; exit 5",
     )
@@ -128,7 +136,7 @@ fn on_loss_continue_reports_the_loss_as_an_error_and_lets_the_job_run() {
 #[test]
 fn a_forced_release_evicts_the_run() {
     let key = key();
-    let job = run_script(&["--ttl", "1500ms"], &key, "echo ready; sleep 1000; true")
+    let job = run_script(&BEATING, &key, "echo ready; sleep 1000; true")
         .on(shared())
         .spawn();
     job.wait_for_line("ready");
@@ -144,7 +152,7 @@ fn a_forced_release_evicts_the_run() {
 fn a_lease_that_expired_unseen_is_not_brought_back() {
     // As a clock of the server that jumps ahead would have it.
     let key = key();
-    let job = run_script(&["--ttl", "3s"], &key, "echo ready; sleep 1000; true")
+    let job = run_script(&BEATING, &key, "echo ready; sleep 1000; true")
         .on(shared())
         .spawn();
     job.wait_for_line("ready");

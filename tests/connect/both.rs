@@ -108,7 +108,7 @@ pub(crate) fn ask(client: &mut Client) -> String {
     rows.iter()
         .find_map(|m| {
             if let SimpleQueryMessage::Row(row) = m {
-                row.get(0).map(str::to_owned)
+                row.get(0).map(|said| said.trim().to_owned())
             } else {
                 None
             }

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// How long anything may take that has to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
+/// A port of this machine that nobody listens on.
+pub(crate) const NOBODY: u16 = 1;
+
 /// Runs a server, and removes it when the pipe that it reads from closes: at the end of the test, however that ends.
 /// initdb and postgres refuse to run as root, so they run as the owner of their directory.
 const GUARD: &str = r#"
@@ -289,8 +292,8 @@ impl Drop for Server {
     }
 }
 
-/// A port that nobody listens on.
-pub(crate) fn free_port() -> u16 {
+/// A port that nobody listens on yet.
+fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::LazyLock;
 
 use crate::both::Given;
-use crate::server::{Server, free_port};
+use crate::server::{NOBODY, Server};
 
 const HBA: &str = "
 local all pw,wrong scram-sha-256
@@ -168,6 +168,23 @@ const CASES: &[Case] = &[
     ("standby", Some("host={sock} port={port} user=app target_session_attrs=standby"), &[], Refused),
     ("prefer-standby", Some("host={sock} port={port} user=app target_session_attrs=prefer-standby"), &[], In),
     ("unknown target", Some("host={sock} port={port} user=app target_session_attrs=master"), &[], Refused),
+    // Values that are there and empty.
+    ("empty user", Some("host={sock} port={port} user='' dbname=orders"), &[], In),
+    ("empty PGUSER", Some("host={sock} port={port} dbname=orders"), &[("PGUSER", "")], In),
+    ("empty host", Some("host='' port={port} user=app"), &[("PGHOST", "{sock}")], Refused),
+    ("empty port", Some("host={sock} port='' user=app"), &[("PGPORT", "{port}")], Refused),
+    ("empty password", Some("host=127.0.0.1 port={port} user=pw password='' passfile={dir}/pass"), &[], In),
+    ("empty connect_timeout", Some("host={sock} port={port} user=app connect_timeout=''"), &[], Refused),
+    ("empty keepalives", Some("host=127.0.0.1 port={port} user=app keepalives=''"), &[], Refused),
+    ("empty PGSERVICE", Some("host={sock} port={port} user=app"), &[("PGSERVICE", "")], Refused),
+    ("empty passfile", Some("host=127.0.0.1 port={port} user=pw passfile=''"), &[("HOME", "{dir}")], In),
+    ("empty target", Some("host={sock} port={port} user=app target_session_attrs=''"), &[], Refused),
+    ("empty application_name", Some("host={sock} port={port} user=app application_name=''"), &[], In),
+    ("empty channel_binding", Some("host={sock} port={port} user=app channel_binding=''"), &[], Refused),
+    ("empty options", Some("host={sock} port={port} user=app options=''"), &[], In),
+    ("zero connect_timeout", Some("host={sock} port={port} user=app connect_timeout=0"), &[], In),
+    ("negative connect_timeout", Some("host={sock} port={port} user=app connect_timeout=-1"), &[], In),
+    ("number with blanks", Some("host={sock} port=' {port} ' user=app connect_timeout=' 5 '"), &[], In),
     // Several hosts.
     ("second host", Some("host=127.0.0.1,{sock} port={dead},{port} user=app"), &[], In),
     ("second host in a uri", Some("postgresql://app@127.0.0.1:{dead},127.0.0.1:{port}/orders"), &[], In),
@@ -251,7 +268,7 @@ fn prepare(dir: &std::path::Path, fill: &dyn Fn(&str) -> String) {
 fn compare(from: usize, of: usize) {
     let dir = tempfile::tempdir().unwrap();
     let sock = SERVER.dir.to_str().unwrap();
-    let (port, dead) = (SERVER.port.to_string(), free_port().to_string());
+    let (port, dead) = (SERVER.port.to_string(), NOBODY.to_string());
     let fill = |text: &str| {
         text.replace("{sock}", sock)
             .replace("{sock%}", &sock.replace('/', "%2F"))

@@ -241,7 +241,7 @@ fn the_name_counts_for_verify_full_alone() {
     both_refused(
         good,
         &format!("host=elsewhere.example hostaddr=127.0.0.1 sslmode=verify-full {root}"),
-        "not for elsewhere.example",
+        "is for localhost, db.example, *.wild.example, 127.0.0.1, not for elsewhere.example",
     );
     both_refused(
         good,

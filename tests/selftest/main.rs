@@ -3,5 +3,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod networks;
 mod processes;
+mod sandbox;
 mod servers;
+mod standbys;
+mod terminals;

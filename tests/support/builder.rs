@@ -106,7 +106,7 @@ fn template() -> &'static Path {
         // Shared memory in files, so that a server that is killed leaves nothing in /dev/shm.
         conf.write_all(
             b"\nfsync = off\nfull_page_writes = off\nmax_connections = 200\nshared_buffers = 16MB\n\
-              wal_keep_size = 64MB\nlog_line_prefix = '%m [%p] %a '\n\
+              wal_keep_size = 64MB\nlisten_addresses = '127.0.0.1'\nlog_line_prefix = '%m [%p] %a '\n\
               dynamic_shared_memory_type = mmap\nshared_memory_type = mmap\n",
         )
         .expect("postgresql.conf");

@@ -33,6 +33,9 @@ tries=0
 while [ -n "$(inside)" ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
 for pid in $(inside) $(marked); do kill -KILL "$pid"; done
 for segment in $segments; do ipcrm -m "$segment"; done
+for file in "$root"/*.netns; do
+    if [ -e "$file" ]; then ip netns delete "$(cat "$file")"; fi
+done
 rm -rf -- "$root"
 "#;
 

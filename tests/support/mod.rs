@@ -13,16 +13,27 @@
 pub mod builder;
 pub mod job;
 pub mod keeper;
+pub mod netns;
+pub mod pooler;
 pub mod ports;
 pub mod proc;
 pub mod process;
 pub mod programs;
+pub mod protocol;
+pub mod proxy;
+pub mod pty;
 pub mod running;
 pub mod server;
+pub mod standby;
 pub mod stream;
+pub mod tls;
 pub mod wait;
 
+pub use netns::Network;
+pub use pooler::{Mode, Pooler};
 pub use process::Lease;
+pub use proxy::{AtCommit, Proxy};
+pub use pty::Terminal;
 pub use running::{Output, Running};
 pub use server::{Server, shared};
 pub use wait::{LIMIT, stays, until, until_within};

@@ -81,6 +81,11 @@ impl Lease {
         self
     }
 
+    /// The value of a variable that it is going to have.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        Some(self.env.get(OsStr::new(name))?.to_str()?.to_owned())
+    }
+
     /// Takes a variable out of the environment.
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.remove(name.as_ref());

@@ -13,12 +13,16 @@ use nix::unistd::{User, geteuid};
 pub fn bindir() -> &'static Path {
     static BINDIR: OnceLock<PathBuf> = OnceLock::new();
     BINDIR.get_or_init(|| {
-        let complete = |dir: &PathBuf| dir.join("initdb").is_file() && dir.join("postgres").is_file();
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path)
             .chain(pg_config())
             .chain(debian())
-            .find(complete)
+            .find_map(|dir| {
+                // Where a link to initdb leads, its companions lie.
+                let initdb = dir.join("initdb").canonicalize().ok()?;
+                let dir = initdb.parent()?;
+                dir.join("pg_basebackup").is_file().then(|| dir.to_owned())
+            })
             .expect("no PostgreSQL server programs found; run the tests with tests/sandbox, or install Debian's postgresql")
     })
 }

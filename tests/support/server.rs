@@ -209,7 +209,7 @@ impl Server {
         let child = programs::command(programs::bindir().join("postgres"))
             .arg("-D")
             .arg(self.data())
-            .args(["-c", "listen_addresses=127.0.0.1", "-k"])
+            .arg("-k")
             .arg(&self.dir)
             .args(["-p", &self.port().to_string()])
             .stdout(log.try_clone().expect("a log"))

@@ -1,0 +1,134 @@
+//! Fencing to the end: the check in PostgreSQL against a real server, and the recipes of lease-fencing(7).
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod hostile;
+mod install;
+mod order;
+mod page;
+mod recipes;
+mod speed;
+
+use std::io::Write as _;
+
+use pglease::fencing;
+use postgres::{Client, NoTls};
+use support::shared;
+
+/// A database of its own with the check installed in `public`.
+struct Resource {
+    url: String,
+}
+
+impl Resource {
+    fn new() -> Self {
+        let resource = Self::bare();
+        install(&mut resource.connect(), "public");
+        resource
+    }
+
+    /// Nothing installed yet.
+    fn bare() -> Self {
+        Self {
+            url: shared().create_database(),
+        }
+    }
+
+    fn connect(&self) -> Client {
+        Client::connect(&self.url, NoTls).expect("a connection")
+    }
+
+    /// As another role.
+    fn connect_as(&self, role: &str) -> Client {
+        let url = self.url.replace("//postgres@", &format!("//{role}@"));
+        Client::connect(&url, NoTls).expect("a connection")
+    }
+
+    /// What is remembered for a resource.
+    fn remembered(&self, resource: &str) -> Option<i64> {
+        self.connect()
+            .query_opt(
+                "SELECT fence FROM public.lease_fence WHERE resource = $1",
+                &[&resource],
+            )
+            .expect("the table")
+            .map(|row| row.get(0))
+    }
+}
+
+/// Installs as `lease init` does: in one transaction, with nothing but the catalog to find names in.
+fn try_install(client: &mut Client, schema: &str) -> Result<(), postgres::Error> {
+    let ddl = fencing::ddl(&pglease::sql::quote(schema));
+    let done = client.batch_execute(&format!(
+        "BEGIN; SET LOCAL search_path = pg_catalog; {ddl} COMMIT"
+    ));
+    if done.is_err() {
+        client.batch_execute("ROLLBACK").expect("a connection");
+    }
+    done
+}
+
+#[track_caller]
+fn install(client: &mut Client, schema: &str) {
+    try_install(client, schema).unwrap_or_else(|error| panic!("{}", told(&error)));
+}
+
+/// Checks a fence, on its own or in the transaction that is open.
+fn check(
+    client: &mut impl postgres::GenericClient,
+    resource: &str,
+    fence: i64,
+) -> Result<(), postgres::Error> {
+    client
+        .execute(
+            "SELECT public.lease_check_fence($1, $2)",
+            &[&resource, &fence],
+        )
+        .map(|_| ())
+}
+
+/// The SQLSTATE of a failure, or "" where there was none.
+fn state(result: Result<(), postgres::Error>) -> String {
+    result.map_or_else(
+        |error| {
+            error
+                .code()
+                .map_or_else(|| error.to_string(), |code| code.code().to_owned())
+        },
+        |()| String::new(),
+    )
+}
+
+fn told(error: &postgres::Error) -> String {
+    error.as_db_error().map_or_else(
+        || error.to_string(),
+        |e| {
+            format!(
+                "{}: {} / {}",
+                e.code().code(),
+                e.message(),
+                e.hint().unwrap_or_default()
+            )
+        },
+    )
+}
+
+/// A line on the real standard error: a measurement is worth seeing when the test passes, too.
+fn report(text: &str) {
+    let thread = std::thread::current();
+    let _ = writeln!(
+        std::io::stderr(),
+        "{}: {text}",
+        thread.name().unwrap_or("fencing")
+    );
+}
+
+/// A role of its own, which is gone with the server.
+fn role(client: &mut Client) -> String {
+    let name = format!("role_{}_{}", std::process::id(), support::serial());
+    client
+        .batch_execute(&format!("CREATE ROLE {name} LOGIN"))
+        .expect("a role");
+    name
+}

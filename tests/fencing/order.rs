@@ -1,0 +1,310 @@
+//! What passes, what is refused, and that no order of two transactions lets an older writer follow a newer one.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::thread;
+
+use pglease::fencing::SQLSTATE_STALE;
+use postgres::{Client, IsolationLevel};
+
+use crate::support::until;
+use crate::{Resource, check, state};
+
+const LEVELS: [IsolationLevel; 3] = [
+    IsolationLevel::ReadCommitted,
+    IsolationLevel::RepeatableRead,
+    IsolationLevel::Serializable,
+];
+
+#[test]
+fn an_equal_or_larger_fence_passes_and_a_smaller_one_is_refused_by_name() {
+    let resource = Resource::new();
+    let mut client = resource.connect();
+    for fence in [7, 7, 8, 8, 1_796_098_343_884_123] {
+        assert_eq!(state(check(&mut client, "invoices", fence)), "", "{fence}");
+        assert_eq!(resource.remembered("invoices"), Some(fence));
+    }
+    let error = check(&mut client, "invoices", 8).expect_err("a stale fence");
+    let error = error.as_db_error().expect("from the server");
+    assert_eq!(error.code().code(), SQLSTATE_STALE);
+    assert_eq!(
+        error.message(),
+        "fence 8 is stale: 'invoices' has seen fence 1796098343884123"
+    );
+    assert!(
+        error
+            .hint()
+            .is_some_and(|hint| hint.contains("Stop this job")),
+        "{error:?}"
+    );
+    assert_eq!(resource.remembered("invoices"), Some(1_796_098_343_884_123));
+    assert_eq!(
+        state(check(&mut client, "orders", 1)),
+        "",
+        "each resource counts for itself"
+    );
+}
+
+#[test]
+fn null_is_refused_and_not_taken_for_a_fence_that_passes() {
+    let mut client = Resource::new().connect();
+    for call in ["NULL, 7", "'invoices', NULL", "NULL, NULL"] {
+        let sql = format!("SELECT public.lease_check_fence({call})");
+        assert_eq!(state(client.batch_execute(&sql)), "22004", "{call}");
+    }
+}
+
+#[test]
+fn a_refusal_takes_the_write_with_it_and_a_rollback_forgets_the_fence() {
+    let resource = Resource::new();
+    let mut client = resource.connect();
+    client
+        .batch_execute("CREATE TABLE public.written (n int)")
+        .expect("a table");
+    check(&mut client, "r", 5).expect("passes");
+    let refused = client.batch_execute(
+        "BEGIN; INSERT INTO public.written VALUES (1); SELECT public.lease_check_fence('r', 4); COMMIT",
+    );
+    assert_eq!(state(refused), SQLSTATE_STALE);
+    client
+        .batch_execute("ROLLBACK; BEGIN; SELECT public.lease_check_fence('r', 9); ROLLBACK")
+        .expect("passes");
+    assert_eq!(resource.remembered("r"), Some(5));
+    assert_eq!(
+        client
+            .query("SELECT FROM public.written", &[])
+            .expect("a table")
+            .len(),
+        0
+    );
+}
+
+/// Runs `second` on a connection of its own while `first` is open, and commits `first` once `second` stands waiting.
+fn while_waiting(
+    resource: &Resource,
+    first: &mut Client,
+    second: impl FnOnce(&mut Client) -> String + Send,
+) -> String {
+    let mut client = resource.connect();
+    let pid: i32 = client
+        .query_one("SELECT pg_backend_pid()", &[])
+        .expect("a pid")
+        .get(0);
+    let mut watch = resource.connect();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || second(&mut client));
+        until("the second transaction waits for the first", || {
+            assert!(
+                !waiting.is_finished(),
+                "it did not wait: the lock is missing"
+            );
+            let blocked = watch.query_one("SELECT cardinality(pg_blocking_pids($1)) > 0", &[&pid]);
+            blocked.expect("a server").get::<_, bool>(0)
+        });
+        first.batch_execute("COMMIT").expect("commits");
+        waiting.join().expect("the second transaction")
+    })
+}
+
+#[test]
+fn a_newer_holder_waits_for_an_older_writer_and_an_older_one_is_refused_behind_a_newer() {
+    let resource = Resource::new();
+    for level in LEVELS {
+        // What is remembered beforehand: nothing, an older fence, the first one's own.
+        for before in [None, Some(1), Some(0)] {
+            for (first_fence, second_fence) in [(7, 8), (8, 7)] {
+                let name = format!("{level:?} {before:?} {first_fence}");
+                let before = if before == Some(0) {
+                    Some(first_fence)
+                } else {
+                    before
+                };
+                let mut first = resource.connect();
+                if let Some(fence) = before {
+                    check(&mut first, &name, fence).expect("passes");
+                }
+                first.batch_execute("BEGIN").expect("begins");
+                check(&mut first, &name, first_fence).expect("passes");
+                if before == Some(8) {
+                    // Refused at once: what it waits for could not change the answer.
+                    assert_eq!(
+                        state(check(&mut resource.connect(), &name, 7)),
+                        SQLSTATE_STALE
+                    );
+                    continue;
+                }
+                let got = while_waiting(&resource, &mut first, |client| {
+                    let mut open = client
+                        .build_transaction()
+                        .isolation_level(level)
+                        .start()
+                        .expect("begins");
+                    open.execute("SELECT count(*) FROM public.lease_fence", &[])
+                        .expect("takes its snapshot");
+                    state(check(&mut open, &name, second_fence).and_then(|()| open.commit()))
+                });
+                let verdict = if second_fence > first_fence {
+                    ""
+                } else {
+                    SQLSTATE_STALE
+                };
+                let first_wrote = before != Some(first_fence);
+                let retries = first_wrote && !matches!(level, IsolationLevel::ReadCommitted);
+                assert_eq!(got, if retries { "40001" } else { verdict }, "{name}");
+                // The retry, with a new snapshot.
+                assert_eq!(
+                    state(check(&mut resource.connect(), &name, second_fence)),
+                    verdict,
+                    "{name}"
+                );
+                assert_eq!(resource.remembered(&name), Some(8), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_from_before_a_newer_holder_never_lets_an_older_one_commit() {
+    let resource = Resource::new();
+    for level in LEVELS {
+        let name = &format!("{level:?}");
+        check(&mut resource.connect(), name, 7).expect("passes");
+        let mut client = resource.connect();
+        let mut open = client
+            .build_transaction()
+            .isolation_level(level)
+            .start()
+            .expect("begins");
+        open.execute("SELECT count(*) FROM public.lease_fence", &[])
+            .expect("takes its snapshot");
+        check(&mut resource.connect(), name, 8).expect("passes");
+        let got = state(check(&mut open, name, 7));
+        let expected = if matches!(level, IsolationLevel::ReadCommitted) {
+            SQLSTATE_STALE
+        } else {
+            "40001"
+        };
+        assert_eq!(got, expected, "{level:?}");
+    }
+}
+
+#[test]
+fn one_holder_writes_through_several_connections_at_once_and_several_times_in_a_transaction() {
+    let resource = Resource::new();
+    check(&mut resource.connect(), "r", 7).expect("passes");
+    let mut clients: Vec<Client> = (0..3).map(|_| resource.connect()).collect();
+    for client in &mut clients {
+        client
+            .batch_execute("BEGIN; SET LOCAL lock_timeout = '10s'")
+            .expect("begins");
+    }
+    for _ in 0..2 {
+        for client in &mut clients {
+            assert_eq!(state(check(client, "r", 7)), "", "nobody waits for another");
+        }
+    }
+    for client in &mut clients {
+        client.batch_execute("COMMIT").expect("commits");
+    }
+}
+
+#[test]
+fn two_that_raise_the_fence_at_once_are_no_deadlock() {
+    let resource = Resource::new();
+    let rounds = 100;
+    for threads in [[0, 0], [0, 1]] {
+        thread::scope(|scope| {
+            for step in threads {
+                let resource = &resource;
+                scope.spawn(move || {
+                    let mut client = resource.connect();
+                    for round in 0..rounds {
+                        let got = state(check(&mut client, "r", 2 * round + step));
+                        assert!(["", SQLSTATE_STALE].contains(&got.as_str()), "{got}");
+                    }
+                });
+            }
+        });
+        resource
+            .connect()
+            .batch_execute("DELETE FROM public.lease_fence")
+            .expect("a table");
+    }
+}
+
+/// Many writers do read, wait and write on a plain counter, each below a fence of its own. Without a check that lasts until
+/// COMMIT, counts are lost or an older fence's write follows a newer one's.
+#[test]
+fn under_a_stampede_no_older_write_follows_a_newer_one() {
+    for level in LEVELS {
+        let resource = Resource::new();
+        resource
+            .connect()
+            .batch_execute(
+                "CREATE TABLE public.counter (n bigint, fence bigint); INSERT INTO public.counter VALUES (0, 0);
+                 CREATE TABLE public.history (at bigint, fence bigint)",
+            )
+            .expect("tables");
+        let next_fence = AtomicI64::new(1);
+        let written = AtomicI64::new(0);
+        let refused = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let mut client = resource.connect();
+                    for _ in 0..25 {
+                        let fence = next_fence.fetch_add(1, Ordering::SeqCst);
+                        loop {
+                            match &*state(write(&mut client, level, fence)) {
+                                "" => {
+                                    written.fetch_add(1, Ordering::SeqCst);
+                                    break;
+                                }
+                                SQLSTATE_STALE => {
+                                    refused.fetch_add(1, Ordering::SeqCst);
+                                    break;
+                                }
+                                "40001" => {}
+                                other => panic!("{level:?}: {other}"),
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let mut client = resource.connect();
+        let counted: i64 = client
+            .query_one("SELECT n FROM public.counter", &[])
+            .expect("a row")
+            .get(0);
+        assert_eq!(
+            counted,
+            written.load(Ordering::SeqCst),
+            "{level:?}: counts were lost"
+        );
+        let fences: Vec<i64> = client
+            .query("SELECT fence FROM public.history ORDER BY at", &[])
+            .expect("rows")
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
+        assert!(fences.is_sorted(), "{level:?}: {fences:?}");
+        assert!(!fences.is_empty() && refused.load(Ordering::SeqCst) + fences.len() as u32 == 200);
+    }
+}
+
+/// Reads the counter, waits a little, and writes it back, the way that loses counts when two do it at once.
+fn write(client: &mut Client, level: IsolationLevel, fence: i64) -> Result<(), postgres::Error> {
+    let mut open = client.build_transaction().isolation_level(level).start()?;
+    check(&mut open, "counter", fence)?;
+    let read: i64 = open.query_one("SELECT n FROM public.counter", &[])?.get(0);
+    open.execute("SELECT pg_sleep(0.001 * random())", &[])?;
+    open.execute(
+        "UPDATE public.counter SET n = $1, fence = $2",
+        &[&(read + 1), &fence],
+    )?;
+    open.execute(
+        "INSERT INTO public.history VALUES ($1, $2)",
+        &[&(read + 1), &fence],
+    )?;
+    open.commit()
+}

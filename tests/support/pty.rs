@@ -1,0 +1,242 @@
+//! A real terminal: what a program does with Ctrl-C, Ctrl-Z and the foreground shows only there.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use nix::pty::{Winsize, openpty};
+use nix::sys::signal::Signal;
+
+use super::process::Lease;
+use super::stream::Stream;
+use super::wait::{LIMIT, until_within};
+use super::{keeper, lock, proc};
+
+/// Ctrl-C.
+pub const INTERRUPT: &str = "\x03";
+/// Ctrl-\.
+pub const QUIT: &str = "\x1c";
+/// Ctrl-Z.
+pub const SUSPEND: &str = "\x1a";
+/// Ctrl-D.
+pub const END: &str = "\x04";
+
+/// A terminal with a program as the leader of its session: `lease` itself, or a shell in which to type.
+/// Dropped, everything that runs in it is killed.
+#[derive(Debug)]
+pub struct Terminal {
+    line: String,
+    mark: Option<String>,
+    window: Mutex<Window>,
+    child: Mutex<Child>,
+}
+
+#[derive(Debug)]
+enum Window {
+    Open { keyboard: File, screen: Stream },
+    Closed(String),
+}
+
+impl Terminal {
+    /// Starts a program in a terminal of 24 lines and 80 columns. All three streams are the terminal.
+    #[track_caller]
+    pub fn spawn(program: &Lease) -> Self {
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let pair = openpty(Some(&size), None).expect("a terminal");
+        let stdio = || Stdio::from(pair.slave.try_clone().expect("a handle of the terminal"));
+        // A test process forks from several threads; none of them may keep another one's terminal open.
+        for end in [&pair.master, &pair.slave] {
+            nix::fcntl::fcntl(
+                end,
+                nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC),
+            )
+            .expect("fcntl");
+        }
+        let mut command = program.command();
+        command.stdin(stdio()).stdout(stdio()).stderr(stdio());
+        if program.variable("TERM").is_none() {
+            command.env("TERM", "xterm");
+        }
+        take_terminal(&mut command);
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", program.line()));
+        Self {
+            line: program.line(),
+            mark: program.variable(keeper::MARK),
+            window: Mutex::new(Window::Open {
+                keyboard: pair
+                    .master
+                    .try_clone()
+                    .expect("a handle of the terminal")
+                    .into(),
+                screen: Stream::collect(pair.master),
+            }),
+            child: Mutex::new(child),
+        }
+    }
+
+    /// Types: text, or one of the control characters above. A line ends with `\r` or `\n`.
+    pub fn type_in(&self, text: &str) {
+        self.with_keyboard(|mut keyboard| {
+            keyboard
+                .write_all(text.as_bytes())
+                .expect("a terminal that takes input")
+        });
+    }
+
+    fn with_keyboard<T>(&self, what: impl FnOnce(&File) -> T) -> T {
+        match &*lock(&self.window) {
+            Window::Open { keyboard, .. } => what(keyboard),
+            Window::Closed(_) => panic!("{self} is closed"),
+        }
+    }
+
+    /// Everything that was written to the terminal, what was typed and echoed too. Lines end with `\r\n`.
+    pub fn screen(&self) -> String {
+        match &*lock(&self.window) {
+            Window::Open { screen, .. } => screen.text(),
+            Window::Closed(screen) => screen.clone(),
+        }
+    }
+
+    /// Waits until `part` has been written to the terminal. Mind that what was typed is echoed: wait for something
+    /// that only an answer contains.
+    #[track_caller]
+    pub fn wait_for(&self, part: &str) {
+        until_within(&format!("{self} shows {part:?}"), LIMIT, || {
+            let screen = self.screen();
+            if screen.contains(part) {
+                Ok(())
+            } else {
+                Err(format!("\n{screen}"))
+            }
+        });
+    }
+
+    /// Waits until `part` has been written `count` times.
+    #[track_caller]
+    pub fn wait_for_times(&self, part: &str, count: usize) {
+        until_within(
+            &format!("{self} shows {part:?} {count} times"),
+            LIMIT,
+            || {
+                let screen = self.screen();
+                if screen.matches(part).count() >= count {
+                    Ok(())
+                } else {
+                    Err(format!("\n{screen}"))
+                }
+            },
+        );
+    }
+
+    /// The process id of the program.
+    pub fn pid(&self) -> i32 {
+        lock(&self.child).id() as i32
+    }
+
+    /// The process group in the foreground.
+    #[allow(unsafe_code)]
+    pub fn foreground(&self) -> i32 {
+        // SAFETY: the descriptor is open, and the call only reads. nix's wrapper cannot return the 0 of a terminal
+        // without a foreground.
+        self.with_keyboard(|keyboard| unsafe { libc::tcgetpgrp(keyboard.as_raw_fd()) })
+    }
+
+    /// Changes its size; the foreground gets WINCH.
+    #[allow(unsafe_code)]
+    pub fn resize(&self, rows: u16, columns: u16) {
+        let size = Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        // SAFETY: the descriptor is open, and TIOCSWINSZ reads the structure that it is given.
+        let result = self.with_keyboard(|keyboard| unsafe {
+            libc::ioctl(keyboard.as_raw_fd(), libc::TIOCSWINSZ, &raw const size)
+        });
+        assert_eq!(result, 0, "a terminal that takes a size");
+    }
+
+    /// The settings of the line, to see whether a program has put them back.
+    pub fn settings(&self) -> nix::sys::termios::Termios {
+        self.with_keyboard(|keyboard| {
+            nix::sys::termios::tcgetattr(keyboard.as_fd()).expect("a terminal")
+        })
+    }
+
+    /// How the program ended, if it has.
+    pub fn exit(&self) -> Option<ExitStatus> {
+        lock(&self.child).try_wait().expect("wait")
+    }
+
+    /// Waits for the program's end.
+    #[track_caller]
+    pub fn wait_exit(&self, limit: Duration) -> ExitStatus {
+        until_within(&format!("{self} ends"), limit, || {
+            self.exit().ok_or_else(|| format!("\n{}", self.screen()))
+        })
+    }
+
+    /// Every living process that descends from the program, itself included.
+    pub fn processes(&self) -> Vec<proc::Process> {
+        self.mark
+            .as_ref()
+            .map(|mark| proc::with_env(keeper::MARK, mark))
+            .unwrap_or_default()
+    }
+
+    /// Closes the window: the session gets HUP, its reads and writes fail. Processes are watched as before.
+    pub fn hang_up(&self) {
+        let mut window = lock(&self.window);
+        if let Window::Open { screen, .. } = &*window {
+            *window = Window::Closed(screen.text());
+        }
+    }
+}
+
+impl fmt::Display for Terminal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the terminal of `{}`", self.line)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let start = Instant::now();
+        loop {
+            let _ = lock(&self.child).kill();
+            let left = self.processes();
+            left.iter()
+                .for_each(|process| process.signal(Signal::SIGKILL));
+            if self.exit().is_some() && left.is_empty() || start.elapsed() > LIMIT {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn take_terminal(command: &mut std::process::Command) {
+    // SAFETY: ioctl is async-signal-safe and allocates nothing. By now descriptor 0 is the terminal, and the child
+    // leads a session that has none.
+    unsafe {
+        command.pre_exec(|| match libc::ioctl(0, libc::TIOCSCTTY, 0) {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+}
