@@ -221,7 +221,7 @@ impl Attempt {
             methods: settings.require_auth,
             cert_mode: settings.tls.cert_mode,
             encrypted: Arc::clone(&encrypted),
-            login_by: Instant::now() + limit,
+            login_by: Instant::now() + limit + GRACE,
             end: self.end,
         };
         config

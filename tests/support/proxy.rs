@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::ports::Port;
 use super::protocol::{Answers, Requests};
-use super::{Server, lock};
+use super::{Server, lock, until};
 
 /// What happens to a connection at the moment when its client says COMMIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,8 +166,10 @@ impl Proxy {
         if acceptor.is_some() {
             return;
         }
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, self.port())).expect("the reserved port");
+        // A child that another thread has just forked may for a moment still hold the socket by which the port was tried.
+        let listener = until("the reserved port is free", || {
+            TcpListener::bind((Ipv4Addr::LOCALHOST, self.port()))
+        });
         let shared = Arc::clone(&self.shared);
         *acceptor = Some(std::thread::spawn(move || {
             while let Ok((client, _)) = listener.accept() {
