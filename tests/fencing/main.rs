@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod frozen;
 mod hostile;
 mod install;
 mod neighbours;

@@ -73,7 +73,7 @@ fn stands(
 }
 
 /// The variables by which libpq finds a test's database.
-fn libpq(resource: &Resource) -> Vec<(&'static str, String)> {
+pub(crate) fn libpq(resource: &Resource) -> Vec<(&'static str, String)> {
     let database = resource.url.rsplit('/').next().expect("a database");
     vec![
         ("PGHOST", "127.0.0.1".to_owned()),
