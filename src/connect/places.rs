@@ -102,7 +102,15 @@ pub(super) fn within<T: Send + 'static>(
             // Nobody may be waiting any more.
             let _ = sender.send(work());
         })
-        .map_err(|e| Reason::new(Fault::Busy, format!("no thread could be started: {e}")))?;
+        .map_err(|e| {
+            Reason::new(
+                Fault::Busy,
+                format!(
+                    "no thread could be started: {}",
+                    without_number(&e.to_string())
+                ),
+            )
+        })?;
     loop {
         // The channel waits by a clock that stands still in suspend, so the boot-time clock is read every second.
         let left = end.remaining();
