@@ -127,7 +127,8 @@ impl FromStr for Holder {
 
 /// The fencing token: larger for every new term of a key than for all terms before.
 ///
-/// Microseconds since 1970 by the server's clock, or one more than the last fence where that is larger.
+/// Microseconds since 1970 by the server's clock, or one more than the last fence where that is larger. At least 1, also
+/// in tables that count from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Fence(i64);
@@ -150,12 +151,11 @@ impl FromStr for Fence {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
+        const RIGHT: &str = "give it as it was printed, such as 1796098343884123";
         match text.parse::<i64>() {
-            Ok(value) => Ok(Self(value)),
-            Err(_) => Err(Invalid(
-                "the fence is no whole number: give it as it was printed, such as 1796098343884123"
-                    .to_owned(),
-            )),
+            Ok(value) if value >= 1 => Ok(Self(value)),
+            Ok(_) => Err(Invalid(format!("a fence is at least 1: {RIGHT}"))),
+            Err(_) => Err(Invalid(format!("the fence is no whole number: {RIGHT}"))),
         }
     }
 }
@@ -328,12 +328,13 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_a_whole_number() {
+    fn a_fence_is_a_whole_number_from_1_on() {
+        assert_eq!("1".parse::<Fence>().map(Fence::get), Ok(1));
         assert_eq!(
             "1796098343884123".parse::<Fence>().map(Fence::get),
             Ok(1_796_098_343_884_123)
         );
-        for bad in ["", "seven", "1.5", "9223372036854775808", "0x10"] {
+        for bad in ["", "seven", "0", "-1", "1.5", "9223372036854775808", "0x10"] {
             assert!(bad.parse::<Fence>().is_err(), "{bad}");
         }
     }

@@ -31,6 +31,13 @@ const MAX_DB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The shortest heartbeat that leaves a database time to answer.
 const MIN_HEARTBEAT: Duration = Duration::from_millis(10);
 
+/// What a ttl may be, as it is said to whoever gave another one.
+pub const TTL_RANGE: &str = "give 100ms to 30days";
+/// The same for the limit of one database operation.
+pub const DB_TIMEOUT_RANGE: &str = "give 10ms to 1day";
+/// The same for how long others are kept out after a claim.
+pub const HOLD_RANGE: &str = "give at most 30days";
+
 /// How long a lease outlives its last heartbeat: [`MIN_TTL`] to [`MAX_TTL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ttl(Duration);
@@ -43,7 +50,7 @@ impl Ttl {
     pub fn new(ttl: Duration) -> Result<Self, Invalid> {
         if ttl < MIN_TTL || ttl > MAX_TTL {
             return Err(Invalid::new(format!(
-                "--ttl {} is out of range: give 100ms to 30days",
+                "--ttl {} is out of range: {TTL_RANGE}",
                 human(ttl)
             )));
         }
@@ -64,7 +71,7 @@ impl Ttl {
 pub fn db_timeout(limit: Duration) -> Result<Duration, Invalid> {
     if limit < MIN_DB_TIMEOUT || limit > MAX_DB_TIMEOUT {
         return Err(Invalid::new(format!(
-            "--db-timeout {} is out of range: give 10ms to 1day",
+            "--db-timeout {} is out of range: {DB_TIMEOUT_RANGE}",
             human(limit)
         )));
     }
@@ -78,7 +85,7 @@ pub fn db_timeout(limit: Duration) -> Result<Duration, Invalid> {
 pub fn hold_at_least(hold: Duration) -> Result<Duration, Invalid> {
     if hold > MAX_TTL {
         return Err(Invalid::new(format!(
-            "--hold-at-least {} is out of range: give at most 30days",
+            "--hold-at-least {} is out of range: {HOLD_RANGE}",
             human(hold)
         )));
     }
@@ -97,9 +104,14 @@ pub struct Timing {
 impl Timing {
     /// Fills in the defaults and checks every inequality.
     ///
+    /// Two tries of a heartbeat have to fit before the stop begins: `2 x heartbeat + grace <= ttl - margin`. Without
+    /// either option the heartbeat is a third of the ttl and the grace a sixth, at most 10 s. With one of them the other's
+    /// default shrinks to what is left, but not below a sixtieth of the ttl: a job wants a moment to end, and a database
+    /// one to answer. What was given is never changed.
+    ///
     /// # Errors
-    /// When two tries of a heartbeat do not fit before the stop begins (`2 x heartbeat + grace <= ttl - margin`), or a
-    /// duration is too small to be kept. The text names the options.
+    /// When they do not fit, or a heartbeat is too short to be kept. The text names the options that were given, and the
+    /// largest value that fits, to the millisecond.
     pub fn new(
         ttl: Ttl,
         heartbeat: Option<Duration>,
@@ -107,32 +119,47 @@ impl Timing {
         db_timeout: Duration,
     ) -> Result<Self, Invalid> {
         let whole = ttl.get();
-        let grace = grace.unwrap_or((whole / 6).min(MAX_DEFAULT_GRACE));
         let room = whole.saturating_sub(margin(ttl));
-        if grace >= room {
-            return Err(Invalid::new(format!(
-                "--grace {} does not fit --ttl {}: the job has to be dead before the lease ends, and a heartbeat has to come first; give a grace of at most a third of the ttl",
-                human(grace),
-                human(whole)
-            )));
-        }
-        let heartbeat = heartbeat.unwrap_or(whole / 3);
-        if heartbeat < MIN_HEARTBEAT {
+        let (own_beat, own_grace) = (whole / 3, (whole / 6).min(MAX_DEFAULT_GRACE));
+        let (least_beat, least_grace) = ((whole / 60).max(MIN_HEARTBEAT), whole / 60);
+        if let Some(short) = heartbeat.filter(|h| *h < MIN_HEARTBEAT) {
             return Err(Invalid::new(format!(
                 "--heartbeat {} is too short: give at least 10ms",
-                human(heartbeat)
+                human(short)
             )));
         }
-        let tries = heartbeat.saturating_mul(2);
-        if tries.saturating_add(grace) > room {
-            return Err(Invalid::new(format!(
-                "--heartbeat {} and --grace {} do not fit --ttl {}: two heartbeats and the grace must fit into the ttl with a little to spare; give a heartbeat of at most {}",
-                human(heartbeat),
-                human(grace),
-                human(whole),
-                human(round_down(room.saturating_sub(grace) / 2)),
-            )));
-        }
+        let beats_in = |left: Duration| left / 2;
+        let left_by = |beat: Duration| room.saturating_sub(beat.saturating_mul(2));
+        let (heartbeat, grace) = match (heartbeat, grace) {
+            (None, None) => (own_beat, own_grace),
+            (None, Some(grace)) => {
+                let largest = left_by(least_beat);
+                if grace > largest {
+                    return Err(does_not_fit("--grace", grace, ttl, largest));
+                }
+                (own_beat.min(beats_in(room - grace)), grace)
+            }
+            (Some(heartbeat), None) => {
+                let largest = beats_in(room - least_grace);
+                if heartbeat > largest {
+                    return Err(does_not_fit("--heartbeat", heartbeat, ttl, largest));
+                }
+                (heartbeat, own_grace.min(left_by(heartbeat)))
+            }
+            (Some(heartbeat), Some(grace)) => {
+                if heartbeat.saturating_mul(2).saturating_add(grace) > room {
+                    let slowest = beats_in(room.saturating_sub(grace));
+                    return Err(do_not_fit(
+                        heartbeat,
+                        grace,
+                        ttl,
+                        slowest,
+                        left_by(heartbeat),
+                    ));
+                }
+                (heartbeat, grace)
+            }
+        };
         Ok(Self {
             ttl,
             heartbeat,
@@ -195,6 +222,55 @@ impl Timing {
     }
 }
 
+const RULE: &str =
+    "two heartbeats and the grace must fit into the ttl, with a hundredth of it to spare";
+
+fn does_not_fit(option: &str, given: Duration, ttl: Ttl, largest: Duration) -> Invalid {
+    Invalid::new(format!(
+        "{option} {} does not fit --ttl {}: {RULE}; give at most {}",
+        typed(given),
+        typed(ttl.get()),
+        typed(largest)
+    ))
+}
+
+/// Both were given: either of them may yield, if that is enough.
+fn do_not_fit(
+    heartbeat: Duration,
+    grace: Duration,
+    ttl: Ttl,
+    slowest: Duration,
+    longest: Duration,
+) -> Invalid {
+    let mut ways = Vec::new();
+    if slowest >= MIN_HEARTBEAT {
+        ways.push(format!("a heartbeat of at most {}", typed(slowest)));
+    }
+    if longest >= Duration::from_millis(1) {
+        ways.push(format!("a grace of at most {}", typed(longest)));
+    }
+    if ways.is_empty() {
+        ways.push("a longer ttl, or neither of the two".to_owned());
+    }
+    Invalid::new(format!(
+        "--heartbeat {} and --grace {} do not fit --ttl {}: {RULE}; give {}",
+        typed(heartbeat),
+        typed(grace),
+        typed(ttl.get()),
+        ways.join(", or ")
+    ))
+}
+
+/// A duration as a shell takes it, rounded down to the millisecond.
+fn typed(duration: Duration) -> String {
+    let text = human(duration);
+    if text.contains(' ') {
+        format!("'{text}'")
+    } else {
+        text
+    }
+}
+
 /// When a lease of `ttl`, asked for at `sent` and granted, can't be trusted any longer.
 #[must_use]
 pub fn deadline(ttl: Ttl, sent: BootTime) -> BootTime {
@@ -236,10 +312,6 @@ pub fn human(duration: Duration) -> String {
         duration
     };
     humantime::format_duration(shown).to_string()
-}
-
-fn round_down(duration: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -288,34 +360,71 @@ mod tests {
         assert!(Ttl::new(MAX_TTL).is_ok());
     }
 
+    fn timing(ttl_ms: u64, beat: Option<u64>, grace: Option<u64>) -> Result<Timing, String> {
+        let ms = |ms: Option<u64>| ms.map(Duration::from_millis);
+        Timing::new(ttl(ttl_ms), ms(beat), ms(grace), DEFAULT_DB_TIMEOUT).map_err(|e| e.to_string())
+    }
+
     #[test]
-    fn what_does_not_fit_is_refused_in_terms_of_the_options() {
-        let long_grace = Timing::new(
-            ttl(6_000),
-            None,
-            Some(Duration::from_secs(6)),
-            DEFAULT_DB_TIMEOUT,
-        )
-        .expect_err("grace as long as the ttl");
-        assert!(
-            long_grace
-                .to_string()
-                .contains("--grace 6s does not fit --ttl 6s"),
-            "{long_grace}"
+    fn what_does_not_fit_is_refused_in_terms_of_the_options_that_were_given() {
+        let grace = timing(6_000, None, Some(6_000)).expect_err("grace as long as the ttl");
+        assert_eq!(
+            grace,
+            format!("--grace 6s does not fit --ttl 6s: {RULE}; give at most '5s 740ms'")
         );
-        let slow_beat = Timing::new(
-            ttl(6_000),
-            Some(Duration::from_secs(3)),
-            None,
-            DEFAULT_DB_TIMEOUT,
-        )
-        .expect_err("one heartbeat only");
-        assert!(
-            slow_beat.to_string().contains("--heartbeat 3s"),
-            "{slow_beat}"
+        let beat = timing(6_000, Some(3_000), None).expect_err("one heartbeat only");
+        assert_eq!(
+            beat,
+            format!("--heartbeat 3s does not fit --ttl 6s: {RULE}; give at most '2s 920ms'")
         );
-        let none = Timing::new(ttl(6_000), Some(Duration::ZERO), None, DEFAULT_DB_TIMEOUT);
-        assert!(none.is_err());
+        let both = timing(60_000, Some(25_000), Some(10_000)).expect_err("both were given");
+        assert_eq!(
+            both,
+            format!(
+                "--heartbeat 25s and --grace 10s do not fit --ttl 1m: {RULE}; \
+                 give a heartbeat of at most '24s 700ms', or a grace of at most '9s 400ms'"
+            )
+        );
+        let hopeless = timing(5_000, Some(5_000), Some(5_000)).expect_err("neither fits");
+        assert!(hopeless.ends_with("give a longer ttl, or neither of the two"));
+        assert!(timing(6_000, Some(0), None).is_err());
+    }
+
+    #[test]
+    fn the_largest_value_that_a_refusal_names_is_accepted_and_no_larger_one() {
+        for ms in [100, 101, 333, 5_000, 60_000, 86_400_000] {
+            for with_grace in [true, false] {
+                let pick = |value| {
+                    if with_grace {
+                        timing(ms, None, Some(value))
+                    } else {
+                        timing(ms, Some(value), None)
+                    }
+                };
+                let refusal = pick(ms).expect_err("as long as the ttl");
+                let (_, named) = refusal.split_once("at most ").expect("a value");
+                let largest = humantime::parse_duration(named.trim_matches('\''))
+                    .expect("a duration")
+                    .as_millis();
+                let largest = u64::try_from(largest).expect("small");
+                assert!(pick(largest).is_ok(), "{ms}: {refusal}");
+                assert!(pick(largest + 1).is_err(), "{ms}: {refusal}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_default_of_one_yields_to_the_other_that_was_given() {
+        let t = timing(60_000, Some(25_000), None).expect("a grace of 9.4 s is left");
+        assert_eq!(t.grace, Duration::from_millis(9_400));
+        assert_eq!(t.heartbeat, Duration::from_secs(25));
+        let t = timing(60_000, None, Some(20_000)).expect("heartbeats of 19.7 s are left");
+        assert_eq!(t.heartbeat, Duration::from_millis(19_700));
+        assert_eq!(t.grace, Duration::from_secs(20));
+        let t = timing(60_000, None, Some(1_000)).expect("fits");
+        assert_eq!(t.heartbeat, Duration::from_secs(20));
+        let t = timing(60_000, Some(1_000), None).expect("fits");
+        assert_eq!(t.grace, Duration::from_secs(10));
     }
 
     #[test]
