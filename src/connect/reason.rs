@@ -49,10 +49,10 @@ impl Reason {
         if let Some(said) = error.as_db_error() {
             let code = said.code().code();
             // Before there is a session, a missing privilege is one to log in; the lease table has not been looked at yet.
-            let fault = match Fault::of_sqlstate(code) {
-                Fault::Denied => Fault::Login,
-                other => other,
-            };
+            let mut fault = Fault::of_sqlstate(code);
+            if fault == Fault::Denied {
+                fault = Fault::Login;
+            }
             return Self {
                 fault,
                 text: printable(said.message()),
