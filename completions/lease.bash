@@ -19,6 +19,9 @@ _lease() {
             lease,claim)
                 cmd="lease__subcmd__claim"
                 ;;
+            lease,help)
+                cmd="lease__subcmd__help"
+                ;;
             lease,init)
                 cmd="lease__subcmd__init"
                 ;;
@@ -34,6 +37,27 @@ _lease() {
             lease,status)
                 cmd="lease__subcmd__status"
                 ;;
+            lease__subcmd__help,claim)
+                cmd="lease__subcmd__help__subcmd__claim"
+                ;;
+            lease__subcmd__help,help)
+                cmd="lease__subcmd__help__subcmd__help"
+                ;;
+            lease__subcmd__help,init)
+                cmd="lease__subcmd__help__subcmd__init"
+                ;;
+            lease__subcmd__help,release)
+                cmd="lease__subcmd__help__subcmd__release"
+                ;;
+            lease__subcmd__help,renew)
+                cmd="lease__subcmd__help__subcmd__renew"
+                ;;
+            lease__subcmd__help,run)
+                cmd="lease__subcmd__help__subcmd__run"
+                ;;
+            lease__subcmd__help,status)
+                cmd="lease__subcmd__help__subcmd__status"
+                ;;
             *)
                 ;;
         esac
@@ -41,7 +65,7 @@ _lease() {
 
     case "${cmd}" in
         lease)
-            opts="-d -q -v -h -V --database-url --table --db-timeout --quiet --verbose --help --version run claim renew release status init"
+            opts="-d -q -v -h -V --database-url --table --db-timeout --quiet --verbose --help --version run claim renew release status init help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -71,7 +95,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__claim)
-            opts="-E -d -q -v -h --ttl --wait --conflict-exit-code --name --holder --format --database-url --table --db-timeout --quiet --verbose --help"
+            opts="-E -d -q -v -h -V --ttl --wait --conflict-exit-code --name --holder --format --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -128,8 +152,120 @@ _lease() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        lease__subcmd__help)
+            opts="run claim renew release status init help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__claim)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__init)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__release)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__renew)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__status)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         lease__subcmd__init)
-            opts="-d -q -v -h --print --with-fencing --database-url --table --db-timeout --quiet --verbose --help"
+            opts="-d -q -v -h -V --print --with-fencing --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -159,7 +295,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__release)
-            opts="-d -q -v -h --hold-at-least --holder --fence --force --database-url --table --db-timeout --quiet --verbose --help"
+            opts="-d -q -v -h -V --hold-at-least --holder --fence --force --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -201,7 +337,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__renew)
-            opts="-d -q -v -h --ttl --holder --fence --format --database-url --table --db-timeout --quiet --verbose --help"
+            opts="-d -q -v -h -V --ttl --holder --fence --format --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -247,7 +383,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__run)
-            opts="-E -d -q -v -h --ttl --wait --conflict-exit-code --name --hold-at-least --heartbeat --grace --on-loss --database-url --table --db-timeout --quiet --verbose --help"
+            opts="-E -d -q -v -h -V --ttl --wait --conflict-exit-code --name --hold-at-least --heartbeat --grace --on-loss --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -313,7 +449,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__status)
-            opts="-d -q -v -h --all --exit-code --watch --format --database-url --table --db-timeout --quiet --verbose --help"
+            opts="-d -q -v -h -V --all --exit-code --watch --format --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -37,13 +37,14 @@ complete -c lease -n "__fish_lease_needs_command" -f -a "renew" -d 'Extend a lea
 complete -c lease -n "__fish_lease_needs_command" -f -a "release" -d 'Give a lease back, or take it from whoever has it'
 complete -c lease -n "__fish_lease_needs_command" -f -a "status" -d 'Show who holds what, and until when'
 complete -c lease -n "__fish_lease_needs_command" -f -a "init" -d 'Make the table, or print the SQL that makes it'
+complete -c lease -n "__fish_lease_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c lease -n "__fish_lease_using_subcommand run" -l ttl -d 'How long the lease outlives its last heartbeat (100ms to 30days)' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l wait -d 'Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -s E -l conflict-exit-code -d 'Exit code when someone else holds the lease' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l name -d 'The readable part of the holder; a random part is always added [default: host name]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l hold-at-least -d 'Keep others out until this long after the claim, however short the job was' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l heartbeat -d 'Time between renewals [default: ttl / 3]' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l grace -d 'Between TERM and KILL when the job is stopped [default: ttl / 6, at most 10s]' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l heartbeat -d 'Time between renewals [default: ttl / 3, less if --grace leaves less]' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l grace -d 'Between TERM and KILL when the job is stopped [default: ttl / 6, at most 10s, less if --heartbeat leaves less]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l on-loss -d 'What becomes of the job when the lease is lost' -r -f -a "stop\t'It is stopped, and lease exits 76'
 continue\t'The loss is reported, and the job runs on unprotected'"
 complete -c lease -n "__fish_lease_using_subcommand run" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
@@ -52,6 +53,7 @@ complete -c lease -n "__fish_lease_using_subcommand run" -l db-timeout -d 'The m
 complete -c lease -n "__fish_lease_using_subcommand run" -s q -l quiet -d 'Errors only: a skipped run says nothing'
 complete -c lease -n "__fish_lease_using_subcommand run" -s v -l verbose -d 'Say what is done, step by step, on stderr'
 complete -c lease -n "__fish_lease_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c lease -n "__fish_lease_using_subcommand run" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand claim" -l ttl -d 'How long the lease outlives its last heartbeat (100ms to 30days)' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit code when someone else holds the lease' -r
@@ -65,6 +67,7 @@ complete -c lease -n "__fish_lease_using_subcommand claim" -l db-timeout -d 'The
 complete -c lease -n "__fish_lease_using_subcommand claim" -s q -l quiet -d 'Errors only: a skipped run says nothing'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s v -l verbose -d 'Say what is done, step by step, on stderr'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c lease -n "__fish_lease_using_subcommand claim" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand renew" -l ttl -d 'How long the lease is good from now on (100ms to 30days)' -r
 complete -c lease -n "__fish_lease_using_subcommand renew" -l holder -d 'Whose lease it is [default: LEASE_HOLDER]' -r
 complete -c lease -n "__fish_lease_using_subcommand renew" -l fence -d 'The fence of the term [default: FENCE]' -r
@@ -76,6 +79,7 @@ complete -c lease -n "__fish_lease_using_subcommand renew" -l db-timeout -d 'The
 complete -c lease -n "__fish_lease_using_subcommand renew" -s q -l quiet -d 'Errors only: a skipped run says nothing'
 complete -c lease -n "__fish_lease_using_subcommand renew" -s v -l verbose -d 'Say what is done, step by step, on stderr'
 complete -c lease -n "__fish_lease_using_subcommand renew" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c lease -n "__fish_lease_using_subcommand renew" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand release" -l hold-at-least -d 'Keep others out until this long after the claim' -r
 complete -c lease -n "__fish_lease_using_subcommand release" -l holder -d 'Whose lease it is [default: LEASE_HOLDER]' -r
 complete -c lease -n "__fish_lease_using_subcommand release" -l fence -d 'The fence of the term [default: FENCE; with --force only what is given here]' -r
@@ -86,6 +90,7 @@ complete -c lease -n "__fish_lease_using_subcommand release" -l force -d 'Take t
 complete -c lease -n "__fish_lease_using_subcommand release" -s q -l quiet -d 'Errors only: a skipped run says nothing'
 complete -c lease -n "__fish_lease_using_subcommand release" -s v -l verbose -d 'Say what is done, step by step, on stderr'
 complete -c lease -n "__fish_lease_using_subcommand release" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c lease -n "__fish_lease_using_subcommand release" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand status" -l watch -d 'Show again and again until interrupted [default interval: 2s]' -r
 complete -c lease -n "__fish_lease_using_subcommand status" -l format -d 'How the leases are shown' -r -f -a "table\t'Columns for people'
 json\t'A JSON array of objects'"
@@ -97,6 +102,7 @@ complete -c lease -n "__fish_lease_using_subcommand status" -l exit-code -d 'Exi
 complete -c lease -n "__fish_lease_using_subcommand status" -s q -l quiet -d 'Errors only: a skipped run says nothing'
 complete -c lease -n "__fish_lease_using_subcommand status" -s v -l verbose -d 'Say what is done, step by step, on stderr'
 complete -c lease -n "__fish_lease_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c lease -n "__fish_lease_using_subcommand status" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand init" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l table -d 'The table that holds the leases: schema.table, or a bare name for one in public' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l db-timeout -d 'The most that one database operation may take, connecting included' -r
@@ -105,3 +111,11 @@ complete -c lease -n "__fish_lease_using_subcommand init" -l with-fencing -d 'Ad
 complete -c lease -n "__fish_lease_using_subcommand init" -s q -l quiet -d 'Errors only: a skipped run says nothing'
 complete -c lease -n "__fish_lease_using_subcommand init" -s v -l verbose -d 'Say what is done, step by step, on stderr'
 complete -c lease -n "__fish_lease_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c lease -n "__fish_lease_using_subcommand init" -s V -l version -d 'Print version'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "run" -d 'Run a job while holding a lease'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "claim" -d 'Take a lease, for scripts'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "renew" -d 'Extend a lease that is held'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "release" -d 'Give a lease back, or take it from whoever has it'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "status" -d 'Show who holds what, and until when'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "init" -d 'Make the table, or print the SQL that makes it'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

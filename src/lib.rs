@@ -58,8 +58,6 @@ pub mod watchdog;
 
 mod usage;
 
-use clap::Parser as _;
-
 use crate::cli::{Cli, Command};
 use crate::commands::Ending;
 use crate::connect::SettingsError;
@@ -69,7 +67,7 @@ use crate::store::Failure;
 
 /// Parses, dispatches, says one line if something went wrong, and leaves.
 pub fn main() -> ! {
-    let ending = match Cli::try_parse() {
+    let ending = match cli::parse(std::env::args_os().collect()) {
         Ok(cli) => dispatch(cli).unwrap_or_else(|error| {
             output::say(&format!("{error:#}"));
             Ending::Exit(exit_for(&error))

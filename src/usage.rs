@@ -1,7 +1,9 @@
 //! Wrong usage: one line that says what would be right.
 
+use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::cli::{Cli, RUN_USAGE, lacks, shown, without_passwords};
 use crate::commands::Ending;
 use crate::exit::Exit;
 use crate::output;
@@ -20,78 +22,178 @@ pub(crate) fn refuse(error: &clap::Error) -> Ending {
     Ending::Exit(Exit::Usage)
 }
 
-/// How many characters of a wrong value are repeated.
-const SHOWN_OF_A_VALUE: usize = 40;
-
 fn line(error: &clap::Error) -> String {
-    if error.kind() == ErrorKind::MissingSubcommand {
-        return "no command given: run, claim, renew, release, status or init (see `lease --help`)"
-            .to_owned();
-    }
-    if error.kind() == ErrorKind::MissingRequiredArgument
-        && let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
-        && missing.iter().any(|m| m.starts_with("<COMMAND>"))
-    {
-        return "nothing to run: lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...".to_owned();
-    }
+    let kind = error.kind();
+    let names_argument = error.get(ContextKind::InvalidArg).is_some();
+    let text = if kind == ErrorKind::MissingSubcommand {
+        "no command given: run, claim, renew, release, status or init (see `lease --help`)"
+            .to_owned()
+    } else if lacks(error, "<COMMAND>...") {
+        format!("no KEY and no COMMAND: {RUN_USAGE}")
+    } else if kind == ErrorKind::MissingRequiredArgument && names_argument {
+        which_key(error)
+    } else if kind == ErrorKind::UnknownArgument {
+        unknown(error)
+    } else if kind == ErrorKind::ArgumentConflict {
+        conflict(error)
+    } else if kind == ErrorKind::InvalidValue {
+        wrong_value(error)
+    } else if names_argument || kind == ErrorKind::InvalidSubcommand {
+        format!("{} (see `{} --help`)", told(error), called(error))
+    } else {
+        // `cli`'s own words, which say what would be right.
+        told(error)
+    };
+    without_passwords(&text)
+}
+
+/// clap's own words, or ours that went through it, as one line.
+fn told(error: &clap::Error) -> String {
     let rendered = error.render().to_string();
     let told = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
     let told = told
         .split("\n\nFor more information")
         .next()
         .unwrap_or(told);
-    let told = told.trim_start_matches("error: ");
+    let told = told.strip_prefix("error: ").unwrap_or(told);
     let told = match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) if value.chars().count() > SHOWN_OF_A_VALUE => {
-            let start: String = value.chars().take(SHOWN_OF_A_VALUE).collect();
-            told.replace(value.as_str(), &format!("{start}..."))
-        }
+        Some(ContextValue::String(value)) => told.replace(value.as_str(), &shown(value)),
         Some(_) | None => told.to_owned(),
     };
     let words: Vec<&str> = told.split_whitespace().collect();
-    let told = words.join(" ");
-    // "to pass '-5s' as a value, use '-- -5s'" would make a key or a command of a duration.
-    let told = told.split(" tip: to pass ").next().unwrap_or(&told);
-    let told = told.replace(" tip: ", "; ");
-    format!("{} (see `lease --help`)", without_passwords(&told))
+    words.join(" ").replace(" tip: ", "; ")
 }
 
-/// A URL that was typed in a wrong place, without its password.
-fn without_passwords(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find("://") {
-        let (before, after) = rest.split_at(start + 3);
-        out.push_str(before);
-        let word = after.find(char::is_whitespace).unwrap_or(after.len());
-        rest = match after[..word].rfind('@') {
-            Some(at) => {
-                out.push_str("...");
-                &after[at..]
-            }
-            None => after,
-        };
+/// `lease`, or `lease` and the verb, as the help is called for.
+fn called(error: &clap::Error) -> String {
+    let verb = verb(error);
+    verb.map_or_else(
+        || "lease".to_owned(),
+        |verb| format!("lease {}", verb.get_name()),
+    )
+}
+
+/// The verb that the usage in an error is of.
+fn verb(error: &clap::Error) -> Option<clap::Command> {
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
+        return None;
+    };
+    let usage = usage.to_string();
+    let name = usage.split_whitespace().nth(2)?;
+    Cli::command().find_subcommand(name).cloned()
+}
+
+/// A key is all that any verb but `run` can lack.
+fn which_key(error: &clap::Error) -> String {
+    match verb(error) {
+        Some(verb) if verb.get_name() == "release" => {
+            "which KEY? lease release --force <KEY> (LEASE_KEY is not used with --force)".to_owned()
+        }
+        Some(verb) if verb.get_name() == "status" => {
+            "which KEY? lease status --exit-code <KEY>...".to_owned()
+        }
+        Some(verb) => format!("which KEY? lease {} [OPTIONS] <KEY>", verb.get_name()),
+        None => told(error),
     }
-    out.push_str(rest);
-    match out.find("password=") {
-        Some(at) => format!("{}password=...", &out[..at]),
-        None => out,
+}
+
+fn unknown(error: &clap::Error) -> String {
+    let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else {
+        return told(error);
+    };
+    let help = called(error);
+    if !arg.starts_with('-') {
+        return format!(
+            "one argument too many: {} (see `{help} --help`)",
+            shown(arg)
+        );
     }
+    let arg = shown(arg);
+    if let Some(ContextValue::String(suggested)) = error.get(ContextKind::SuggestedArg) {
+        return format!("unknown option {arg}: did you mean {suggested}? (see `{help} --help`)");
+    }
+    let verb = verb(error);
+    let takes_key = verb
+        .as_ref()
+        .is_some_and(|v| v.get_positionals().any(|p| p.get_id() != "command"));
+    let hint = match verb.as_ref().map(clap::Command::get_name) {
+        Some("run") => "; a key that begins with - stands between two --",
+        Some(_) if takes_key => "; a key that begins with - goes after --",
+        Some(_) | None => "",
+    };
+    format!("unknown option {arg}{hint} (see `{help} --help`)")
+}
+
+/// A value that is missing, or none of a few words.
+fn wrong_value(error: &clap::Error) -> String {
+    let (Some(ContextValue::String(option)), Some(ContextValue::String(value))) = (
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidValue),
+    ) else {
+        return told(error);
+    };
+    let option = first_word(option);
+    let right = match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(right)) if !right.is_empty() => {
+            format!(": give {}", right.join(" or "))
+        }
+        Some(_) | None => String::new(),
+    };
+    if value.is_empty() {
+        format!("{option} needs a value{right}")
+    } else {
+        format!("{option} {} is unknown{right}", shown(value))
+    }
+}
+
+/// An option without the name of its value.
+fn first_word(text: &str) -> &str {
+    text.split([' ', '=']).next().unwrap_or(text)
+}
+
+fn conflict(error: &clap::Error) -> String {
+    let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else {
+        return told(error);
+    };
+    let other = match error.get(ContextKind::PriorArg) {
+        Some(ContextValue::String(other)) => Some(other),
+        Some(ContextValue::Strings(others)) => others.first(),
+        Some(_) | None => None,
+    };
+    let Some(other) = other else {
+        return told(error);
+    };
+    format!(
+        "{} can't be used together with {} (see `{} --help`)",
+        first_word(arg),
+        first_word(other),
+        called(error)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
 
     fn told(args: &[&str]) -> String {
-        line(&crate::cli::Cli::try_parse_from(args).expect_err("wrong usage"))
+        let args = args.iter().map(Into::into).collect();
+        line(&crate::cli::parse(args).expect_err("wrong usage"))
     }
 
     #[test]
     fn wrong_usage_is_one_line_that_says_what_would_be_right() {
-        assert!(told(&["lease", "run", "k", "--tll", "3s", "ls"]).contains("'--ttl'"));
-        assert!(told(&["lease", "run", "k"]).starts_with("nothing to run: lease run"));
+        assert!(told(&["lease", "run", "k", "--tll", "3s", "ls"]).contains("did you mean --ttl?"));
+        assert!(
+            told(&["lease", "run", "k"]).starts_with("no COMMAND after the key \"k\": lease run")
+        );
+        assert_eq!(
+            told(&["lease", "claim", "k", "--ttl"]),
+            "--ttl needs a value"
+        );
+        assert_eq!(
+            told(&["lease", "claim", "k", "--format", "yaml"]),
+            "--format yaml is unknown: give shell or json"
+        );
         assert!(told(&["lease", "claim", ""]).contains("give 1 to 1024 bytes"));
         assert!(told(&["lease", "claim", "k", "--ttl", "soon"]).contains("500ms, 30s, 5m"));
         assert!(told(&["lease"]).contains("run, claim, renew"));

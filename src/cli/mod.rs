@@ -1,17 +1,30 @@
-//! The command line: plain data and its help text. Nothing is read or written here but the arguments.
+//! The command line: plain data and its help text. Nothing is read or written here but the arguments, and the
+//! variables that stand in for options; an empty variable is none.
+//!
+//! | file | what happens there |
+//! |---|---|
+//! | `words` | what the values of options may be |
+//! | `parse` | from the arguments to the types |
+//! | `manual` | what the manual says beyond the options |
 //!
 //! `completions/` and `man/` are generated from these types; `cargo test --test generated` proves that they are current.
 
 pub mod manual;
+mod parse;
+mod words;
 
 use std::ffi::OsString;
-use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use crate::lease::{Fence, Holder, Invalid, Key};
+use crate::lease::{Fence, Holder, Key};
+
+pub use self::parse::parse;
+pub(crate) use self::parse::{RUN_USAGE, lacks};
+use self::words::{Named, code, db_timeout, hold_at_least, switch, text, ttl};
+pub use self::words::{Wait, WatchWord, duration, watch};
+pub(crate) use self::words::{shown, without_passwords};
 
 /// Keep a job from running on two machines at once.
 ///
@@ -22,7 +35,8 @@ use crate::lease::{Fence, Holder, Invalid, Key};
     name = "lease",
     bin_name = "lease",
     version,
-    disable_help_subcommand = true,
+    propagate_version = true,
+    args_override_self = true,
     subcommand_required = true,
     arg_required_else_help = false,
     max_term_width = 100,
@@ -51,7 +65,8 @@ pub struct Common {
         value_name = "URL",
         env = "LEASE_DATABASE_URL",
         global = true,
-        hide_env_values = true
+        hide_env_values = true,
+        value_parser = Named::word(text)
     )]
     pub database_url: Option<String>,
 
@@ -62,16 +77,17 @@ pub struct Common {
         env = "LEASE_TABLE",
         default_value = "public.lease",
         global = true,
-        hide_env_values = true
+        hide_env_values = true,
+        value_parser = Named::word(text)
     )]
     pub table: String,
 
     /// The most that one database operation may take, connecting included
-    #[arg(long, value_name = "DURATION", env = "LEASE_DB_TIMEOUT", default_value = "10s", global = true, hide_env_values = true, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", env = "LEASE_DB_TIMEOUT", default_value = "10s", global = true, hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(db_timeout))]
     pub db_timeout: Duration,
 
     /// Errors only: a skipped run says nothing
-    #[arg(short, long, env = "LEASE_QUIET", global = true, hide_env_values = true, action = ArgAction::SetTrue, value_parser = FalseyValueParser::new())]
+    #[arg(short, long, env = "LEASE_QUIET", global = true, hide_env_values = true, action = ArgAction::SetTrue, value_parser = Named::word(switch))]
     pub quiet: bool,
 
     /// Say what is done, step by step, on stderr
@@ -86,7 +102,7 @@ pub enum Command {
     ///
     /// Claims the lease, runs COMMAND with FENCE, LEASE_KEY and LEASE_HOLDER in its environment, renews by heartbeat,
     /// and releases when the job has ended. If the lease is lost, the job is stopped.
-    #[command(override_usage = "lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...", after_long_help = manual::after_help("run"))]
+    #[command(override_usage = RUN_USAGE, after_long_help = manual::after_help("run"))]
     Run(Run),
     /// Take a lease, for scripts
     ///
@@ -115,45 +131,23 @@ pub enum Command {
     Init(Init),
 }
 
-/// How long to keep trying.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// At most this long.
-    For(Duration),
-    /// Until it succeeds or is interrupted.
-    Forever,
-}
-
-impl FromStr for Wait {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        if text == "forever" {
-            return Ok(Self::Forever);
-        }
-        duration(text)
-            .map(Self::For)
-            .map_err(|e| Invalid::new(format!("{e}, or forever")))
-    }
-}
-
 /// What a claim takes, for `run` and `claim` alike.
 #[derive(Args, Debug)]
 pub struct Acquire {
     /// How long the lease outlives its last heartbeat (100ms to 30days)
-    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
     pub ttl: Duration,
 
     /// Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(str::parse::<Wait>))]
     pub wait: Option<Wait>,
 
     /// Exit code when someone else holds the lease
-    #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code())]
+    #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code(), allow_negative_numbers = true, value_parser = Named::value(code))]
     pub conflict_exit_code: u8,
 
     /// The readable part of the holder; a random part is always added [default: host name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = Named::word(text))]
     pub name: Option<String>,
 }
 
@@ -176,15 +170,15 @@ pub struct Run {
     /// Keep others out until this long after the claim, however short the job was
     ///
     /// Replicas whose clocks differ by seconds then do not run the same minute of cron twice.
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named::value(hold_at_least))]
     pub hold_at_least: Duration,
 
-    /// Time between renewals [default: ttl / 3]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// Time between renewals [default: ttl / 3, less if --grace leaves less]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(duration))]
     pub heartbeat: Option<Duration>,
 
-    /// Between TERM and KILL when the job is stopped [default: ttl / 6, at most 10s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// Between TERM and KILL when the job is stopped [default: ttl / 6, at most 10s, less if --heartbeat leaves less]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(duration))]
     pub grace: Option<Duration>,
 
     /// What becomes of the job when the lease is lost
@@ -192,7 +186,7 @@ pub struct Run {
     pub on_loss: OnLoss,
 
     /// What the lease is on: 1 to 1024 bytes of UTF-8
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Key,
 
     /// The job: a command and its arguments, started without a shell
@@ -217,7 +211,7 @@ pub struct ClaimArgs {
     pub acquire: Acquire,
 
     /// An exact identity, to claim again (extend) what that holder has
-    #[arg(long, value_name = "ID", conflicts_with = "name")]
+    #[arg(long, value_name = "ID", conflicts_with = "name", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
     /// How the answer is printed
@@ -225,7 +219,7 @@ pub struct ClaimArgs {
     pub format: TermFormat,
 
     /// What the lease is on: 1 to 1024 bytes of UTF-8
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Key,
 }
 
@@ -233,15 +227,15 @@ pub struct ClaimArgs {
 #[derive(Args, Debug)]
 pub struct Renew {
     /// How long the lease is good from now on (100ms to 30days)
-    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, value_parser = duration)]
+    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
     pub ttl: Duration,
 
     /// Whose lease it is [default: LEASE_HOLDER]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
     /// The fence of the term [default: FENCE]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named::word(str::parse::<Fence>))]
     pub fence: Option<Fence>,
 
     /// How the answer is printed
@@ -249,7 +243,7 @@ pub struct Renew {
     pub format: TermFormat,
 
     /// What the lease is on [default: LEASE_KEY]
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Option<Key>,
 }
 
@@ -257,15 +251,15 @@ pub struct Renew {
 #[derive(Args, Debug)]
 pub struct ReleaseArgs {
     /// Keep others out until this long after the claim
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named::value(hold_at_least))]
     pub hold_at_least: Duration,
 
     /// Whose lease it is [default: LEASE_HOLDER]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
     /// The fence of the term [default: FENCE; with --force only what is given here]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named::word(str::parse::<Fence>))]
     pub fence: Option<Fence>,
 
     /// Take the lease from whoever has it; with --fence only if it is still that term
@@ -275,7 +269,7 @@ pub struct ReleaseArgs {
     pub force: bool,
 
     /// What the lease is on [default: LEASE_KEY]
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Option<Key>,
 }
 
@@ -300,7 +294,7 @@ pub struct Status {
     pub exit_code: bool,
 
     /// Show again and again until interrupted [default interval: 2s]
-    #[arg(long, value_name = "INTERVAL", num_args = 0..=1)]
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, conflicts_with = "exit_code", value_parser = Named::word(text))]
     pub watch: Option<Option<String>>,
 
     /// How the leases are shown
@@ -308,7 +302,7 @@ pub struct Status {
     pub format: StatusFormat,
 
     /// Which ones, in any state; * and ? are wildcards, \* and \? are not [default: all that are not free]
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = Named::word(text))]
     pub keys: Vec<String>,
 }
 
@@ -322,18 +316,6 @@ pub struct Init {
     /// Add lease_check_fence and its table, in the schema of --table
     #[arg(long)]
     pub with_fencing: bool,
-}
-
-/// Reads a duration as humantime writes it.
-///
-/// # Errors
-/// Anything else, with examples of what would be right.
-pub fn duration(text: &str) -> Result<Duration, Invalid> {
-    humantime::parse_duration(text).map_err(|e| {
-        Invalid::new(format!(
-            "{e}: write a duration such as 500ms, 30s, 5m or '1h 30m'"
-        ))
-    })
 }
 
 #[cfg(test)]
@@ -379,15 +361,5 @@ mod tests {
     #[test]
     fn a_mistyped_option_after_the_key_is_no_command() {
         assert!(Cli::try_parse_from(["lease", "run", "k", "--tll", "3s", "ls"]).is_err());
-    }
-
-    #[test]
-    fn waiting_is_a_duration_or_forever() {
-        assert_eq!("forever".parse::<Wait>(), Ok(Wait::Forever));
-        assert_eq!(
-            "5m".parse::<Wait>(),
-            Ok(Wait::For(Duration::from_secs(300)))
-        );
-        assert!("soon".parse::<Wait>().is_err());
     }
 }

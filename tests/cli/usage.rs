@@ -12,7 +12,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
     let cases: &[(&[&str], &str)] = &[
         (&[], "no command given"),
         (&["stauts"], "'status'"),
-        (&["claim"], "<KEY>"),
+        (&["claim"], "which KEY? lease claim [OPTIONS] <KEY>"),
         (&["claim", ""], "1 to 1024 bytes"),
         (&["claim", &long_key], "1 to 1024"),
         (&["claim", "k", "--ttl", "0s"], "100ms to 30days"),
@@ -20,22 +20,38 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["claim", "k", "--ttl", "soon"], "500ms, 30s, 5m"),
         (
             &["claim", "k", "--ttl", "-5s"],
-            "unexpected argument '-5' found (see",
+            "--ttl -5s: a duration can't be negative",
+        ),
+        (
+            &["claim", "k", "--ttl", "60"],
+            "--ttl 60 has no unit: write 60s, 5m or '1h 30m'",
+        ),
+        (
+            &["claim", "k", "--ttl", "31days"],
+            "--ttl 31days is out of range: give 100ms to 30days",
+        ),
+        (
+            &["claim", "-x"],
+            "unknown option -x; a key that begins with - goes after --",
+        ),
+        (
+            &["claim", "k", "-E", "abc"],
+            "-E abc: give a number from 0 to 255",
         ),
         (&["claim", "k", "--wait", "never"], "forever"),
         (&["claim", "k", "--name", &long_name], "--name"),
         (&["claim", "k", "--name", ""], "empty"),
         (&["claim", "k", "--holder", ""], "empty"),
-        (&["claim", "k", "--format", "yaml"], "shell, json"),
+        (&["claim", "k", "--format", "yaml"], "shell or json"),
         (&["claim", "k", "-E", "256"], "256"),
         (&["claim", "k", "extra"], "extra"),
         (&["claim", "k", "--table", "a.b.c"], "schema.table"),
         (&["claim", "k", "--db-timeout", "0s"], "--db-timeout"),
         (&["run", "k"], "lease run [OPTIONS] <KEY> [--] <COMMAND>"),
-        (
-            &["run", "k", "--"],
-            "lease run [OPTIONS] <KEY> [--] <COMMAND>",
-        ),
+        (&["run", "k", "--"], "no COMMAND after the key \"k\""),
+        (&["run"], "no KEY and no COMMAND"),
+        (&["run", "--", "echo", "hi"], "no KEY: lease run [OPTIONS]"),
+        (&["run", "-k", "true"], "unknown option -k"),
         (&["run", "k", "--tll", "3s", "true"], "--ttl"),
         (&["run", "", "true"], "1 to 1024 bytes"),
         (
@@ -54,8 +70,31 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
             "no whole number",
         ),
         (&["release", "k", "--holder", "h"], "FENCE"),
-        (&["release", "--force"], "<KEY>"),
+        (
+            &["renew", "k", "--holder", "h", "--fence=-1"],
+            "--fence: a fence is at least 1",
+        ),
+        (
+            &["release", "k", "--holder", "h", "--fence=0"],
+            "at least 1",
+        ),
+        (
+            &["release", "--force"],
+            "<KEY> (LEASE_KEY is not used with --force)",
+        ),
         (&["status", "--exit-code"], "<KEY>"),
+        (
+            &["status", "--watch", "--exit-code", "k"],
+            "--watch can't be used together with --exit-code",
+        ),
+        (
+            &["-d", "postgres://u:s3cret/x@h:1/d", "claim", "k"],
+            "in a password write @ as %40, / as %2F",
+        ),
+        (
+            &["-d", "postgres://u:1@s3cret/x@h:1/d", "claim", "k"],
+            "in a password write @ as %40, / as %2F",
+        ),
         (&["status", "--watch", "1ms"], "100ms"),
         (
             &["-d", "postgres://u:s3cret@host:port/db", "claim", "k"],
@@ -88,21 +127,101 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
 }
 
 #[test]
-fn a_key_that_is_not_utf_8_is_refused() {
+fn what_is_not_utf_8_is_refused_by_name() {
     use std::os::unix::ffi::OsStrExt as _;
-    let key = std::ffi::OsStr::from_bytes(b"k\xff");
-    Lease::new(["claim"])
-        .arg(key)
-        .on(shared())
+    let odd = std::ffi::OsStr::from_bytes(b"k\xff");
+    let told = |call: Lease| call.on(shared()).output().expect_code(2).stderr;
+    assert_eq!(
+        told(Lease::new(["claim"]).arg(odd)),
+        "lease: KEY is not UTF-8\n"
+    );
+    assert_eq!(
+        told(Lease::new(["claim", "k", "--name"]).arg(odd)),
+        "lease: --name is not UTF-8\n"
+    );
+    assert_eq!(
+        told(Lease::new(["claim", "k"]).env("LEASE_TABLE", odd)),
+        "lease: LEASE_TABLE is not UTF-8\n"
+    );
+}
+
+#[test]
+fn a_value_from_a_variable_is_refused_by_the_variables_name() {
+    for (variable, value, told) in [
+        ("LEASE_TTL", "60", "LEASE_TTL 60 has no unit: write 60s"),
+        (
+            "LEASE_TTL",
+            "31days",
+            "LEASE_TTL 31days is out of range: give 100ms to 30days",
+        ),
+        (
+            "LEASE_DB_TIMEOUT",
+            "soon",
+            "LEASE_DB_TIMEOUT soon is no duration: write",
+        ),
+    ] {
+        let out = crate::lease(&["claim", "k"])
+            .env(variable, value)
+            .output()
+            .expect_code(2);
+        assert!(out.stderr.starts_with(&format!("lease: {told}")), "{out:?}");
+    }
+    crate::lease(&["renew", "k", "--holder", "h"])
+        .env("FENCE", "-1")
         .output()
         .expect_code(2);
 }
 
 #[test]
+fn an_empty_variable_is_none_for_lease_and_stays_as_it_is_for_the_job() {
+    let variables = [
+        "LEASE_TTL",
+        "LEASE_DB_TIMEOUT",
+        "LEASE_TABLE",
+        "LEASE_QUIET",
+    ];
+    let key = crate::support::key();
+    let job = "test -n \"${LEASE_TTL+set}${LEASE_TABLE+set}\" && echo \"<$LEASE_TTL$LEASE_TABLE>\"";
+    let mut call = crate::lease(&["run", &key, "--", "sh", "-c", job]);
+    for variable in variables {
+        call = call.env(variable, "");
+    }
+    let out = call.output().expect_code(0);
+    assert_eq!((out.stdout.as_str(), out.stderr.as_str()), ("<>\n", ""));
+    let out = Lease::new(["status"])
+        .env("LEASE_DATABASE_URL", "")
+        .env("PGHOST", "/nowhere")
+        .output()
+        .expect_code(69);
+    assert!(out.stderr.contains("/nowhere"), "{out:?}");
+}
+
+#[test]
+fn a_forgotten_key_runs_nothing_and_a_dashed_one_stands_between_two_dashes() {
+    let out = crate::lease(&["run", "--", "echo", "hi", "there"])
+        .output()
+        .expect_code(2);
+    assert_eq!(out.stdout, "");
+    let key = format!("-{}", crate::support::key());
+    let out = crate::lease(&["run", "--", &key, "--", "sh", "-c", "echo \"$LEASE_KEY\""])
+        .output()
+        .expect_code(0);
+    assert_eq!(out.stdout, format!("{key}\n"));
+}
+
+#[test]
 fn help_and_version_go_to_stdout() {
+    let version = format!("lease {}\n", env!("CARGO_PKG_VERSION"));
     let out = Lease::new(["--version"]).output().expect_code(0);
-    assert_eq!(out.stdout, format!("lease {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(out.stdout, version);
+    let long = Lease::new(["--help"]).output().expect_code(0).stdout;
+    assert_eq!(Lease::new(["help"]).output().expect_code(0).stdout, long);
     for verb in ["run", "claim", "renew", "release", "status", "init"] {
+        let out = Lease::new([verb, "--version"]).output().expect_code(0);
+        assert_eq!(out.stdout, version);
+        let long = Lease::new([verb, "--help"]).output().expect_code(0).stdout;
+        let out = Lease::new(["help", verb]).output().expect_code(0);
+        assert_eq!(out.stdout, long);
         let out = Lease::new([verb, "--help"])
             .env("LEASE_DATABASE_URL", "postgres://u:s3cret@h/d")
             .output();

@@ -1,0 +1,187 @@
+//! From the arguments to the types, where clap's own reading would surprise somebody.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
+
+use super::Cli;
+use super::words::shown;
+use crate::lease::Key;
+
+/// How `run` is called.
+pub(crate) const RUN_USAGE: &str = "lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...";
+
+/// Reads the arguments, the program's name first, and the variables that stand in for options.
+///
+/// # Errors
+/// Help, a version, or wrong usage.
+pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let args = with_the_key_in_its_place(args)?;
+    let matches = command()
+        .try_get_matches_from(&args)
+        .map_err(|error| without_command(error, &args))?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// The definitions as a process uses them. A variable that is empty is none, as crontabs and compose files leave them
+/// behind. clap would take the empty text for the value; the environment itself stays as it is, since it is the job's.
+fn command() -> Command {
+    let read = |arg: Arg| match arg.get_env().and_then(env::var_os) {
+        Some(value) if value.is_empty() => arg.env(Resettable::Reset),
+        Some(_) | None => arg,
+    };
+    Cli::command()
+        .mut_args(read)
+        .mut_subcommands(|verb| verb.display_name("lease").mut_args(read))
+}
+
+/// Makes sure that the key of `run` stands before the first `--`. What follows a `--` belongs to the command, but clap
+/// would fill in the key from there when it was forgotten, and run the rest.
+///
+/// The one exception is a key that begins with a dash, between two `--` of its own: `lease run -- -k -- CMD`. No command
+/// begins with a dash, so nothing else can be meant. The second `--` is taken out, as clap wants it.
+fn with_the_key_in_its_place(mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
+    let Some(escape) = args.iter().position(|arg| arg == "--") else {
+        return Ok(args);
+    };
+    let Err(before) = command().try_get_matches_from(&args[..escape]) else {
+        return Ok(args);
+    };
+    if !(lacks(&before, "<KEY>") && lacks(&before, "<COMMAND>...")) {
+        return Ok(args);
+    }
+    let dashed = |arg: &OsStr| arg.as_encoded_bytes().starts_with(b"-");
+    let hint = match &args[escape + 1..] {
+        [] => return Ok(args),
+        [key, second, ..] if dashed(key) && second == "--" => {
+            args.remove(escape + 2);
+            return Ok(args);
+        }
+        [key, ..] if dashed(key) => " (a key that begins with - stands between two --)",
+        [..] => "",
+    };
+    Err(wrong(format!("no KEY: {RUN_USAGE}{hint}")))
+}
+
+/// Names the key that is not followed by a command.
+fn without_command(error: clap::Error, args: &[OsString]) -> clap::Error {
+    if !lacks(&error, "<COMMAND>...") || lacks(&error, "<KEY>") {
+        return error;
+    }
+    let key = command()
+        .ignore_errors(true)
+        .try_get_matches_from(args)
+        .ok()
+        .and_then(|matches| {
+            let (_, run) = matches.subcommand()?;
+            run.try_get_one::<Key>("key").ok()?.cloned()
+        });
+    match key {
+        Some(key) => wrong(format!(
+            "no COMMAND after the key \"{}\": {RUN_USAGE}",
+            shown(key.as_str())
+        )),
+        None => error,
+    }
+}
+
+fn wrong(text: String) -> clap::Error {
+    clap::Error::raw(ErrorKind::MissingRequiredArgument, text)
+}
+
+/// Whether this argument is what an error misses.
+pub(crate) fn lacks(error: &clap::Error, argument: &str) -> bool {
+    error.kind() == ErrorKind::MissingRequiredArgument
+        && matches!(error.get(ContextKind::InvalidArg),
+            Some(ContextValue::Strings(missing)) if missing.iter().any(|m| m == argument))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Command as Verb;
+    use super::*;
+
+    fn read(args: &[&str]) -> Result<Cli, clap::Error> {
+        let args = std::iter::once(&"lease").chain(args);
+        parse(args.map(Into::into).collect())
+    }
+
+    /// The key and the command of a run.
+    fn run(args: &[&str]) -> Result<(String, Vec<OsString>), String> {
+        let cli = read(args).map_err(|e| e.to_string())?;
+        let Verb::Run(run) = cli.command else {
+            panic!("{cli:?}")
+        };
+        Ok((run.key.as_str().to_owned(), run.command))
+    }
+
+    #[test]
+    fn what_stands_after_two_dashes_is_never_the_key_of_run() {
+        for forgotten in [
+            &["run", "--", "echo", "hi", "there"][..],
+            &["run", "--ttl", "5s", "-q", "--", "echo", "hi"],
+            &["-q", "run", "--", "echo"],
+            &["run", "--", "-k", "echo"],
+        ] {
+            let told = run(forgotten).expect_err("no key");
+            assert!(told.contains("no KEY: lease run"), "{forgotten:?}: {told}");
+        }
+        for (given, command) in [
+            (
+                &["run", "k", "--", "echo", "--", "x"][..],
+                &["echo", "--", "x"][..],
+            ),
+            (&["run", "k", "echo", "--", "x"], &["echo", "--", "x"]),
+            (&["run", "--name", "n", "k", "--", "echo"], &["echo"]),
+        ] {
+            let (key, found) = run(given).expect("a key");
+            assert_eq!((key.as_str(), found.as_slice()), ("k", &as_os(command)[..]));
+        }
+    }
+
+    #[test]
+    fn a_key_of_run_that_begins_with_a_dash_stands_between_two_dashes() {
+        let (key, command) =
+            run(&["run", "-q", "--", "-k", "--", "ls", "-l", "--", "x"]).expect("taken");
+        assert_eq!(key, "-k");
+        assert_eq!(command, as_os(&["ls", "-l", "--", "x"]));
+        assert!(run(&["run", "--", "k", "--", "ls"]).is_err());
+        assert!(run(&["run", "--", "-k", "--"]).is_err());
+    }
+
+    fn as_os(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(Into::into).collect()
+    }
+
+    #[test]
+    fn two_dashes_before_the_key_of_other_verbs_only_protect_it() {
+        for verb in ["claim", "renew", "release", "status"] {
+            assert!(read(&[verb, "--", "-k"]).is_ok(), "{verb}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_several_equal_options_counts_and_switches_may_be_repeated() {
+        let cli = read(&[
+            "-q", "claim", "-vv", "-q", "-q", "--ttl", "3s", "--ttl", "4s", "k",
+        ]);
+        let cli = cli.expect("taken");
+        assert!(cli.common.quiet && cli.common.verbose);
+        let Verb::Claim(claim) = cli.command else {
+            panic!("{:?}", cli.command)
+        };
+        assert_eq!(claim.acquire.ttl, std::time::Duration::from_secs(4));
+        let cli = read(&[
+            "--table", "a", "status", "x", "--table", "b", "--all", "y", "z",
+        ]);
+        let cli = cli.expect("taken");
+        assert_eq!(cli.common.table, "b");
+        let Verb::Status(status) = cli.command else {
+            panic!("{:?}", cli.command)
+        };
+        assert_eq!(status.keys, ["x", "y", "z"]);
+    }
+}
