@@ -61,7 +61,7 @@ mod usage;
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
-use crate::commands::Ending;
+use crate::commands::{Ending, Told};
 use crate::connect::SettingsError;
 use crate::exit::Exit;
 use crate::lease::Invalid;
@@ -100,6 +100,9 @@ fn exit_for(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if cause.is::<Invalid>() || cause.is::<SettingsError>() {
             return Exit::Usage;
+        }
+        if let Some(told) = cause.downcast_ref::<Told>() {
+            return told.exit;
         }
         if cause.is::<Failure>() {
             return Exit::Unavailable;

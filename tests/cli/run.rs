@@ -303,7 +303,7 @@ fn a_row_deleted_by_hand_is_a_lost_lease_and_the_next_claim_works() {
         literal(&key)
     ));
     let out = job.wait().expect_code(76);
-    assert!(out.stderr.contains("its row is gone"), "{out}");
+    assert!(out.stderr.contains("the table has no row for it"), "{out}");
     crate::support::job::until_gone(&key);
     let next = lease(&["claim", "--format", "json", &key])
         .output()
