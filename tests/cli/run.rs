@@ -57,7 +57,7 @@ fn the_lease_is_held_at_every_moment_of_the_job_under_one_fence() {
     let job = run(
         &["--ttl", "2s"],
         &key,
-        &["sh", "-c", "echo ready; sleep 10"],
+        &["sh", "-c", "echo ready; sleep 8"],
     )
     .on(shared())
     .spawn();
