@@ -28,7 +28,8 @@ pub const VERSION: u32 = 1;
 
 /// The SQL that installs both, or brings them up to date. `{s}` is the quoted schema, `{s'}` the same inside a string.
 ///
-/// - The first statement lets one installation at a time go on; CREATE OR REPLACE fails in the others otherwise.
+/// - The search path of whoever installs it is the first thing to go: an operator or a type of somebody's own could be in it.
+/// - One installation at a time goes on; CREATE OR REPLACE fails in the others otherwise.
 /// - The fillfactor leaves room in the page, so that a rising fence stays a HOT update.
 /// - SECURITY DEFINER, so that a role needs EXECUTE and no right on the table, by which it could lower a fence. Hence the fixed
 ///   search path, with `pg_temp` last, and the schema before every name.
@@ -37,6 +38,8 @@ pub const VERSION: u32 = 1;
 ///   at the first installation only, so that a later one keeps what an administrator has granted.
 /// - Not STRICT: that would make a NULL fence, say from an unset variable, pass.
 const INSTALL: &str = "\
+SET LOCAL search_path = pg_catalog;
+
 DO {q}
 BEGIN
     PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pglease fencing', 0));

@@ -137,10 +137,6 @@ fn what_is_kept_to_a_few_rooms_is_in_no_other() {
         }
     };
     only("postgres::", &["connect", "store"]);
-    only(
-        "unsafe",
-        &["process", "watchdog", "clock", "signals", "supervise"],
-    );
     only("unsafe {", &["process", "watchdog", "clock", "signals"]);
     only("io::stderr", &["output"]);
     only("println!", &[]);

@@ -290,12 +290,15 @@ impl Guard {
         {
             old.was_reaped();
         }
-        let mut watchdog = Watchdog::start(self.timing.grace())?;
-        self.children.watchdog = Some(watchdog.pid());
+        // One that could not be told everything ends with this function, and with it its number.
+        self.children.watchdog = None;
+        let grace = self.timing.grace();
+        let mut watchdog = match job {
+            Some(job) => Watchdog::start_over(grace, job.group())?,
+            None => Watchdog::start(grace)?,
+        };
         watchdog.tell(word)?;
-        if let Some(job) = job {
-            watchdog.tell_group(job.group().id())?;
-        }
+        self.children.watchdog = Some(watchdog.pid());
         self.watchdog = Some(watchdog);
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use postgres::config::{SslMode as CrateSslMode, SslNegotiation};
 use postgres::{Client, Config, NoTls};
+use tokio::time::Instant;
 
 use crate::clock::BootTime;
 use crate::fault::Fault;
@@ -20,6 +21,10 @@ use super::settings::{Host, Settings};
 use super::values::{CertMode, ChannelBinding, SslMode, Target};
 use super::wire::{Connector, Cover, Handshake};
 
+/// How long a connection outlives its purpose: whoever waits for it must have stopped waiting before it breaks, so that
+/// the reason given is the right one.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// What every try has in common.
 #[derive(Clone)]
 pub(super) struct Attempt {
@@ -28,12 +33,14 @@ pub(super) struct Attempt {
     /// The text of the password file, read anew for each connection as libpq does: a password may be changed while a
     /// job runs.
     passwords: Option<String>,
+    /// When a connection ends by itself, a little after whoever asked for it has given up.
+    end: Instant,
     /// TLS, or why it can't be had: files that are wrong matter only once TLS is wanted.
     tls: Result<Prepared, String>,
 }
 
 impl Attempt {
-    pub(super) fn new(settings: &Settings, application_name: &str) -> Self {
+    pub(super) fn new(settings: &Settings, application_name: &str, by: BootTime) -> Self {
         let passwords = settings
             .passfile
             .as_deref()
@@ -52,6 +59,7 @@ impl Attempt {
                 .clone()
                 .unwrap_or_else(|| application_name.to_owned()),
             passwords,
+            end: Instant::now() + by.remaining() + GRACE,
             tls: if needed {
                 settings.tls.prepare()
             } else {
@@ -213,6 +221,8 @@ impl Attempt {
             methods: settings.require_auth,
             cert_mode: settings.tls.cert_mode,
             encrypted: Arc::clone(&encrypted),
+            login_by: Instant::now() + limit + GRACE,
+            end: self.end,
         };
         config
             .connect(connector)

@@ -44,6 +44,11 @@ impl Inbound {
         }
     }
 
+    /// Whether the login is over.
+    pub(super) const fn is_logged_in(&self) -> bool {
+        self.logged_in
+    }
+
     /// Looks at the next bytes.
     ///
     /// # Errors

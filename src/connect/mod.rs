@@ -14,7 +14,7 @@
 //! | `found` | which value counts, and which may not be left aside; the hosts |
 //! | `settings` | all of it together, with the defaults |
 //! | `tls`, `handshake`, `pem` | what was set about TLS, what a handshake needs, and the files it comes from |
-//! | `verify` | whether a certificate is trusted, and why not |
+//! | `verify`, `explain` | whether a certificate is trusted, and why not |
 //! | `wire`, `inbound` | the bytes of a connection: SSLRequest, limits, the way of authentication |
 //! | `open`, `attempt`, `places` | host after host, address after address, each within its share of the time |
 //! | `session` | whether a server is of the wanted kind |
@@ -26,6 +26,7 @@ use crate::fault::Fault;
 
 mod attempt;
 mod conninfo;
+mod explain;
 mod found;
 mod handshake;
 mod inbound;

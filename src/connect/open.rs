@@ -14,8 +14,10 @@ use super::{Access, OpenError};
 /// Opens a connection, before `by`.
 ///
 /// With several hosts, or several addresses of one, each gets its share of the time that is left: a thread of its own,
-/// which is left to itself when the share is used up. With a single address the calling thread may hang in spite of
-/// `by`, so it must be one that can be abandoned: the `postgres` crate can't bound TLS or authentication.
+/// which is left to itself when the share is used up. A connection over TCP ends by itself two seconds after `by`, whatever
+/// it is used for then, so that no thread and no socket is left behind by a server that hangs. A connection over a Unix
+/// socket does not: with a single address the calling thread may hang in spite of `by`, so it must be one that can be
+/// abandoned.
 ///
 /// With `target_session_attrs=any`, or `prefer-standby`, and several hosts, [`Access::Write`] looks for the one that
 /// takes writes, which costs one round trip. As in libpq a refused login ends the search, and an explicit
@@ -29,7 +31,7 @@ pub fn open(
     access: Access,
     by: BootTime,
 ) -> Result<Client, OpenError> {
-    let attempt = Attempt::new(settings, application_name);
+    let attempt = Attempt::new(settings, application_name, by);
     let several = settings.hosts.len() > 1;
     let passes: &[Target] = match settings.target {
         Target::Any | Target::PreferStandby if several && access == Access::Write => {

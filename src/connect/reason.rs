@@ -118,6 +118,7 @@ impl Reason {
                 stage: Stage::NoTls,
                 ..Self::new(Fault::Refused, error.to_string())
             },
+            WireError::Late => Self::new(Fault::Timeout, error.to_string()),
             WireError::Method(_) => Self::new(Fault::Login, error.to_string()),
             WireError::NotPostgres | WireError::TooMuch | WireError::NoCertificateAsked => {
                 Self::new(Fault::Refused, error.to_string())

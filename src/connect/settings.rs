@@ -56,13 +56,12 @@ impl Host {
             .filter(|n| self.address.is_none() && n.starts_with(['/', '@']))
     }
 
-    /// The names under which a line of the password file may stand, the first one before the second. With `hostaddr`
-    /// alone the documentation has the address, and libpq (15) looks for "localhost".
-    pub(super) fn for_passfile(&self) -> Vec<String> {
+    /// The name under which a line of the password file may stand: the host, or with `hostaddr` alone the address.
+    pub(super) fn for_passfile(&self) -> Option<String> {
         match (&self.name, self.address) {
-            (Some(name), _) => vec![name.clone()],
-            (None, Some(address)) => vec![address.to_string(), "localhost".to_owned()],
-            (None, None) => Vec::new(),
+            (Some(name), _) => Some(name.clone()),
+            (None, Some(address)) => Some(address.to_string()),
+            (None, None) => None,
         }
     }
 }

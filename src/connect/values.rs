@@ -124,10 +124,17 @@ pub(super) fn port(value: &str) -> Result<u16, SettingsError> {
     if value.is_empty() {
         return Ok(5432);
     }
-    u16::try_from(integer("port", value)?)
+    // What stands where a port should be is not repeated: in `u:pa/ss@host` it is the beginning of a password.
+    value
+        .trim_matches(|c: char| c.is_ascii_whitespace())
+        .parse()
         .ok()
-        .filter(|p| *p > 0)
-        .ok_or_else(|| SettingsError::new(format!("port={value:?} is not between 1 and 65535")))
+        .filter(|p: &u16| *p > 0)
+        .ok_or_else(|| {
+            SettingsError::new(
+                "port is no number between 1 and 65535 (in a URI a \"/\" that belongs to the password is written %2F)",
+            )
+        })
 }
 
 /// The ways in which a server may ask who is there (`require_auth`), by the words that libpq has for them.
@@ -207,14 +214,13 @@ mod tests {
     fn numbers_and_choices_say_what_would_be_right() {
         assert_eq!(port("").unwrap(), 5432);
         assert_eq!(port(" 6 ").unwrap(), 6);
-        assert_eq!(
-            port("65536").unwrap_err().to_string(),
-            "port=\"65536\" is not between 1 and 65535"
-        );
-        assert_eq!(
-            port("x").unwrap_err().to_string(),
-            "port=\"x\" is no whole number"
-        );
+        for bad in ["65536", "0", "-1", "x", "pa"] {
+            let text = port(bad).unwrap_err().to_string();
+            assert!(
+                text.starts_with("port is no number between 1 and 65535"),
+                "{text}"
+            );
+        }
         assert_eq!(seconds("connect_timeout", "-1").unwrap(), None);
         assert_eq!(
             seconds("connect_timeout", "3").unwrap(),

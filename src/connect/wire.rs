@@ -4,6 +4,10 @@
 //! a peer may send. It has one gate where a stream can be put in its place: the TLS connector of a "direct" connection.
 //! Ours does there what libpq does (ask, then encrypt or not), and gives back a stream that looks at each message's
 //! length before it is kept in memory, and at the way in which the server wants to know who is there.
+//!
+//! The stream also has an end. A server that is stopped still acknowledges what is sent to it, so that neither keepalives
+//! nor tcp_user_timeout ever end the wait, and a job of a day with a heartbeat every twenty seconds would leave thousands
+//! of threads and sockets behind. Here a wait that has lasted too long becomes an error, and the thread ends.
 
 use std::fmt;
 use std::future::Future;
@@ -16,6 +20,7 @@ use std::task::{Context, Poll};
 use postgres::Socket;
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::handshake::Prepared;
@@ -61,6 +66,8 @@ pub(super) enum WireError {
     Handshake(io::Error),
     /// The server wants to know who is there in a way that `require_auth` excludes.
     Method(&'static str),
+    /// The server took too long.
+    Late,
     /// The server let us in without asking for the certificate that `sslcertmode=require` wants it to check.
     NoCertificateAsked,
 }
@@ -76,6 +83,7 @@ impl fmt::Display for WireError {
                 f.write_str("require_auth: the server does not ask who is there")
             }
             Self::Method(method) => write!(f, "require_auth: the server asks for {method}"),
+            Self::Late => f.write_str("the server did not answer in time"),
             Self::NoCertificateAsked => {
                 f.write_str("sslcertmode=require: the server did not ask for a certificate")
             }
@@ -99,10 +107,20 @@ pub(super) struct Connector {
     pub(super) cert_mode: CertMode,
     /// Becomes true when the connection is encrypted.
     pub(super) encrypted: Arc<AtomicBool>,
+    /// Until when the login has to be over, and when the connection ends in any case.
+    pub(super) login_by: Instant,
+    pub(super) end: Instant,
 }
 
 impl Connector {
-    async fn negotiate(self, mut socket: Socket) -> io::Result<Wire> {
+    async fn negotiate(self, socket: Socket) -> io::Result<Wire> {
+        let login_by = self.login_by;
+        timeout_at(login_by, self.agree(socket))
+            .await
+            .unwrap_or_else(|_| Err(WireError::Late.into()))
+    }
+
+    async fn agree(self, mut socket: Socket) -> io::Result<Wire> {
         let (handshake, required) = match &self.cover {
             Cover::Plain => return self.plain(socket),
             Cover::IfOffered(handshake) => (handshake, false),
@@ -138,20 +156,23 @@ impl Connector {
         {
             return Err(WireError::NoCertificateAsked.into());
         }
-        Ok(Wire {
-            stream: Stream::Encrypted(Box::new(stream)),
-            inbound: Inbound::new(self.methods),
-        })
+        Ok(self.wire(Stream::Encrypted(Box::new(stream))))
     }
 
     fn plain(&self, socket: Socket) -> io::Result<Wire> {
         if self.cert_mode == CertMode::Require {
             return Err(WireError::NoCertificateAsked.into());
         }
-        Ok(Wire {
-            stream: Stream::Plain(socket),
+        Ok(self.wire(Stream::Plain(socket)))
+    }
+
+    fn wire(&self, stream: Stream) -> Wire {
+        Wire {
+            stream,
             inbound: Inbound::new(self.methods),
-        })
+            alarm: Box::pin(sleep_until(self.login_by)),
+            end: self.end,
+        }
     }
 }
 
@@ -184,6 +205,9 @@ enum Stream {
 pub(super) struct Wire {
     stream: Stream,
     inbound: Inbound,
+    /// Goes off when a wait has lasted too long: for the login at first, then for anything.
+    alarm: Pin<Box<Sleep>>,
+    end: Instant,
 }
 
 impl TlsStream for Wire {
@@ -207,10 +231,19 @@ impl AsyncRead for Wire {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
         };
-        if let Poll::Ready(Ok(())) = read {
-            this.inbound.look_at(&buf.filled()[known..])?;
+        match read {
+            Poll::Ready(Ok(())) => {
+                this.inbound.look_at(&buf.filled()[known..])?;
+                if this.inbound.is_logged_in() && this.alarm.deadline() != this.end {
+                    this.alarm.as_mut().reset(this.end);
+                }
+                read
+            }
+            Poll::Pending if this.alarm.as_mut().poll(cx).is_ready() => {
+                Poll::Ready(Err(WireError::Late.into()))
+            }
+            Poll::Pending | Poll::Ready(Err(_)) => read,
         }
-        read
     }
 }
 

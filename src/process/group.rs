@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::pid_t;
 
@@ -69,6 +69,17 @@ impl Group {
     /// The group of `id`, by its number alone.
     pub(super) const fn by_number(id: GroupId) -> Self {
         Self { id, pidfd: None }
+    }
+
+    /// The same group by another descriptor of its leader's pidfd, for a process that was forked from this one. The
+    /// descriptor is owned by the answer. Async-signal-safe.
+    pub(crate) fn adopted(&self, pidfd: Option<OwnedFd>) -> Self {
+        Self { id: self.id, pidfd }
+    }
+
+    /// The pidfd of its leader, where there are pidfds.
+    pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
     /// Which group this is.

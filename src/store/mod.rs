@@ -4,23 +4,25 @@
 
 mod bounded;
 mod failure;
+mod operate;
 mod outcome;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use postgres::Client;
 use postgres::types::Type;
 
-use self::bounded::{Answer, Attempt};
+use self::bounded::Answer;
+use self::operate::Plan;
 use self::outcome::{query, row};
 use crate::clock::BootTime;
 use crate::connect::{Access, Settings};
 use crate::fault::Fault;
 use crate::lease::{Claim, Eviction, Fence, Holder, Key, Lease, Loss, Release, Renewal, Row};
 use crate::sql::{self, Pattern, Statements, Table};
-use crate::timing::{Ttl, human};
+use crate::timing::Ttl;
 
 pub use self::bounded::Sent;
 pub use self::failure::{Applied, Failure};
@@ -46,16 +48,6 @@ pub struct Listing {
     pub rows: Vec<Row>,
     /// Whether a row that another program inserts gets a constant as its fence.
     pub unsafe_default: bool,
-}
-
-/// How an operation is carried out.
-struct Plan {
-    what: &'static str,
-    access: Access,
-    limit: Duration,
-    idle: Duration,
-    /// Whether the same request may be sent again when its outcome is unknown.
-    repeatable: bool,
 }
 
 impl Store {
@@ -335,70 +327,6 @@ impl Store {
         }
     }
 
-    /// Runs one operation, and asks again at once where that settles it, all within the plan's limit.
-    fn operate<T, W>(
-        &self,
-        plan: &Plan,
-        interrupt: Option<&AtomicBool>,
-        work: impl Fn() -> W,
-    ) -> Result<Sent<T>, Failure>
-    where
-        T: Send + 'static,
-        W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
-    {
-        self.settle(plan, interrupt, work).map(|(sent, _)| sent)
-    }
-
-    /// The same, and answers too whether an earlier try had an unknown outcome.
-    fn settle<T, W>(
-        &self,
-        plan: &Plan,
-        interrupt: Option<&AtomicBool>,
-        work: impl Fn() -> W,
-    ) -> Result<(Sent<T>, bool), Failure>
-    where
-        T: Send + 'static,
-        W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
-    {
-        let started = BootTime::now();
-        let by = started + plan.limit;
-        let mut unknown = false;
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let attempt = Attempt {
-                settings: Arc::clone(&self.settings),
-                application_name: self.application_name.clone(),
-                access: plan.access,
-                by,
-                limit: plan.limit,
-                idle: plan.idle,
-                commits: plan.access == Access::Write,
-            };
-            let result = bounded::attempt(attempt, interrupt, work());
-            let took = human(BootTime::now().since(started));
-            match result {
-                Ok(sent) => {
-                    (self.narrate)(&format!("{}: answered after {took}", plan.what));
-                    return Ok((sent, unknown));
-                }
-                Err(failure) => {
-                    (self.narrate)(&format!("{}: failed after {took}: {failure}", plan.what));
-                    unknown |= failure.applied == Applied::Unknown;
-                    let again = failure.is_worth_asking_again()
-                        && tries < TRIES
-                        && (plan.repeatable || failure.applied == Applied::No)
-                        && !by.has_passed()
-                        && !interrupt.is_some_and(|flag| flag.load(Ordering::SeqCst));
-                    if !again {
-                        // Once unknown, a later failure that applied nothing itself does not settle it.
-                        return Err(if unknown { failure.unknown() } else { failure });
-                    }
-                }
-            }
-        }
-    }
-
     fn advise_grant(&self, failure: Failure, privileges: &str) -> Failure {
         if failure.fault != Fault::Denied {
             return failure;
@@ -410,9 +338,6 @@ impl Store {
         ))
     }
 }
-
-/// How often one operation asks at once, again and again, within its time.
-const TRIES: u32 = 5;
 
 /// How long a transaction may stand idle with the row locked: no longer than the operation, and a third of the ttl.
 fn idle(limit: Duration, ttl: Ttl) -> Duration {

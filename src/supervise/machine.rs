@@ -1,14 +1,12 @@
 //! The state machine behind [`Supervisor::handle`].
 
+mod outside;
+
 use std::time::Duration;
 
-use libc::{
-    SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
-};
+use libc::{SIGCONT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
-use super::{
-    Action, Ended, Event, Finish, Foreground, Reason, Report, RunExit, Signo, Start, Word,
-};
+use super::{Action, Ended, Event, Finish, Foreground, Reason, Report, RunExit, Start, Word};
 use crate::cli::OnLoss;
 use crate::clock::BootTime;
 
@@ -278,45 +276,6 @@ impl Supervisor {
         }));
     }
 
-    fn job_stopped(&mut self, signal: Signo, foreground: Foreground, out: &mut Vec<Action>) {
-        match self.phase {
-            Phase::Running => match (signal, foreground) {
-                // It wants the terminal, and we have it to give.
-                (SIGTTIN | SIGTTOU, Foreground::Own) => {
-                    out.push(Action::GiveTerminal);
-                    out.push(Action::Signal(SIGCONT));
-                }
-                // Job control: the shell has to see that its job has stopped.
-                (SIGTSTP | SIGTTIN | SIGTTOU, _) => stop_self(signal, out),
-                // Whatever it was, the terminal's user has nobody to type to; a shell would have come back.
-                (_, Foreground::Job) => stop_self(SIGTSTP, out),
-                // STOP comes from a person or a tool who means that process. Following it would end the heartbeats of a
-                // job that is about to be continued.
-                (_, Foreground::Own | Foreground::Other) => {}
-            },
-            // Stopped again after the CONT: it could not act on its TERM.
-            Phase::Stopping(Stop { killed: false, .. }) => out.push(Action::Signal(SIGCONT)),
-            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
-        }
-    }
-
-    /// The kernel does not stop an orphaned group by TSTP, TTIN or TTOU, since nobody would continue it; a job started
-    /// without `lease` would have been in that group. So the job goes on as well. One that wanted to read the terminal
-    /// from the background would only be stopped again: it gets what the kernel sends to a stopped group that becomes
-    /// orphaned, HUP and CONT (POSIX, _Exit()).
-    fn stayed_awake(&mut self, signal: Signo, out: &mut Vec<Action>) {
-        match self.phase {
-            Phase::Running => {
-                out.push(Action::GiveTerminal);
-                if matches!(signal, SIGTTIN | SIGTTOU) {
-                    out.push(Action::Signal(SIGHUP));
-                }
-                out.push(Action::Signal(SIGCONT));
-            }
-            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
-        }
-    }
-
     fn renewed(&mut self, deadline: BootTime, out: &mut Vec<Action>) {
         if !self.held || self.is_done() {
             return;
@@ -344,77 +303,6 @@ impl Supervisor {
             out.push(Action::Report(Report::RenewFailing(message)));
         }
     }
-
-    /// Nothing renews any more, so the job could at best run until its deadline. It is stopped now, while there is time
-    /// for an orderly end and a release.
-    fn heartbeat_died(&mut self, now: BootTime, out: &mut Vec<Action>) {
-        match self.phase {
-            Phase::Running if self.enforces() => {
-                self.fate = Fate::Failed;
-                self.begin_stop(now, out);
-                out.push(Action::Report(Report::HeartbeatDied));
-            }
-            Phase::Running if self.held => out.push(Action::Report(Report::HeartbeatDied)),
-            Phase::Running | Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
-        }
-    }
-
-    fn signal(&mut self, signal: Signo, out: &mut Vec<Action>) {
-        match &mut self.phase {
-            Phase::Running => {
-                match signal {
-                    SIGINT | SIGQUIT => self.passed_on_interrupt = true,
-                    // The shell's `fg` has made this group the foreground one; its `bg` has not.
-                    SIGCONT => out.push(Action::GiveTerminal),
-                    _ => {}
-                }
-                // What the job makes of it is the job's affair: a second INT is passed on like the first one.
-                out.push(Action::Signal(signal));
-            }
-            Phase::Stopping(stop) => match signal {
-                SIGINT | SIGTERM => kill_now(stop, out),
-                // It would only keep the job from ending.
-                SIGTSTP | SIGTTIN | SIGTTOU | SIGSTOP => {}
-                _ => out.push(Action::Signal(signal)),
-            },
-            Phase::Sweeping(Sweep {
-                stop: Some(stop), ..
-            }) => match signal {
-                SIGINT | SIGTERM => kill_now(stop, out),
-                // The job itself is gone; what is left is being stopped already.
-                _ => {}
-            },
-            Phase::Sweeping(Sweep { stop: None, .. }) | Phase::Done => {}
-        }
-    }
-
-    /// The watchdog is there for the moment when this process can't act; without it the promise would not hold. Stopping
-    /// a healthy job for it would be harsher than needed, since another one can take its place at once.
-    fn watchdog_died(&mut self, out: &mut Vec<Action>) {
-        if !self.enforces() {
-            return;
-        }
-        let stop = match self.phase {
-            Phase::Running => None,
-            Phase::Stopping(stop) => Some(stop),
-            Phase::Sweeping(sweep) => sweep.stop,
-            Phase::Done => return,
-        };
-        let word = stop.map_or(Word::Deadline(self.deadline), |s| Word::KillAt(s.kill_at));
-        out.push(Action::ReplaceWatchdog(word));
-        out.push(Action::Report(Report::WatchdogDied));
-    }
-
-    fn unprotected(&mut self, now: BootTime, message: String, out: &mut Vec<Action>) {
-        match self.phase {
-            Phase::Running if self.enforces() => {
-                self.fate = Fate::Failed;
-                self.begin_stop(now, out);
-                out.push(Action::Report(Report::Unprotected(message)));
-            }
-            Phase::Running | Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
-        }
-    }
 }
 
 fn kill_when_due(stop: &mut Stop, now: BootTime, out: &mut Vec<Action>) {
@@ -429,12 +317,4 @@ fn kill_now(stop: &mut Stop, out: &mut Vec<Action>) {
         out.push(Action::Signal(SIGKILL));
         out.push(Action::Report(Report::Killed));
     }
-}
-
-/// While this process is stopped nothing renews, and past the deadline the watchdog stops the job.
-fn stop_self(signal: Signo, out: &mut Vec<Action>) {
-    out.push(Action::TakeTerminal {
-        restore_modes: false,
-    });
-    out.push(Action::StopSelf(signal));
 }

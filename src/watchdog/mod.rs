@@ -24,7 +24,7 @@ use libc::pid_t;
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
-use crate::process::{Announce, GroupId};
+use crate::process::{Announce, Group};
 use crate::supervise::Word;
 use wire::Message;
 
@@ -42,13 +42,26 @@ pub struct Watchdog {
 impl Watchdog {
     /// Forks a watchdog that knows no job yet. `grace` is the time between its TERM and its KILL.
     ///
-    /// Safe in a process with threads, too: the child touches no lock and no heap.
-    ///
     /// # Errors
     /// When there are no descriptors or processes to be had.
     pub fn start(grace: Duration) -> io::Result<Self> {
+        Self::fork(grace, None)
+    }
+
+    /// Forks a watchdog for a job that runs already: a second one, after the first one was killed. It inherits the pidfd of
+    /// the job's first process, and so knows the group also if that one is reaped by now and others are left.
+    ///
+    /// Safe in a process with threads: the child touches no lock and no heap.
+    ///
+    /// # Errors
+    /// When there are no descriptors or processes to be had.
+    pub fn start_over(grace: Duration, job: &Group) -> io::Result<Self> {
+        Self::fork(grace, Some(job))
+    }
+
+    fn fork(grace: Duration, job: Option<&Group>) -> io::Result<Self> {
         let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-        let pid = system::fork_into(&read, grace)?;
+        let pid = system::fork_into(&read, grace, job)?;
         Ok(Self {
             pid,
             pipe: write.into(),
@@ -69,14 +82,6 @@ impl Watchdog {
     pub fn announcer(&self) -> Announce {
         let pipe = self.pipe.as_raw_fd();
         Box::new(move |group| system::write_message(pipe, Message::Group(group)))
-    }
-
-    /// Tells it the group of a job that runs already: for a second watchdog, after the first one was killed.
-    ///
-    /// # Errors
-    /// As for [`Watchdog::tell`].
-    pub fn tell_group(&mut self, group: GroupId) -> io::Result<()> {
-        self.send(Message::Group(group))
     }
 
     /// Tells it about time. Never blocks.

@@ -64,7 +64,7 @@ impl Switch {
     pub(super) fn hear(&mut self, message: Message) {
         match message {
             // A watchdog sees one job; a second one would be somebody's mistake, and is under the same deadline.
-            Message::Group(_) => self.job = true,
+            Message::Group(_) => self.job_is_known(),
             Message::Deadline(at) => {
                 // A stop that has begun is not taken back: the job may have acted on its TERM.
                 if self.kill_at.is_none() {
@@ -77,6 +77,11 @@ impl Switch {
             }
             Message::Goodbye => self.goodbye = true,
         }
+    }
+
+    /// There is a job to look after.
+    pub(super) const fn job_is_known(&mut self) {
+        self.job = true;
     }
 
     /// The pipe has closed.

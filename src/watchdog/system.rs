@@ -4,7 +4,7 @@
 //! formatting, no panic. Errors have nobody to go to; what can fail is arranged so that failing means acting early.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
@@ -15,23 +15,28 @@ use super::wire::{Message, SIZE};
 use crate::clock::BootTime;
 use crate::process::{Group, block_all, full_set, set_mask};
 
-/// Where the read end of the pipe lives in the watchdog; everything above it is closed.
+/// Where the read end of the pipe lives in the watchdog.
 const PIPE: RawFd = 3;
+/// Where the pidfd of a job lives that was there before this watchdog.
+const PIDFD: RawFd = 4;
+/// The first number that is in the way of neither.
+const AWAY: c_int = 10;
 
 /// How often a stop looks whether the group is gone, so that the watchdog does not stay for a grace that nobody needs.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// fork(2)s; the child becomes the watchdog and never returns. Answers the child's id.
-pub(super) fn fork_into(read: &OwnedFd, grace: Duration) -> io::Result<pid_t> {
+pub(super) fn fork_into(read: &OwnedFd, grace: Duration, job: Option<&Group>) -> io::Result<pid_t> {
     // Not a single signal may reach a handler in the child: ours tell the parent's loop what they see.
     let before = block_all()?;
     // SAFETY: the child only runs `watch`, which is async-signal-safe and does not return.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        watch(
-            read.as_raw_fd(),
-            u64::try_from(grace.as_nanos()).unwrap_or(u64::MAX),
-        );
+        watch(&Legacy {
+            read: read.as_raw_fd(),
+            grace,
+            job,
+        });
     }
     let error = io::Error::last_os_error();
     set_mask(&before)?;
@@ -67,23 +72,34 @@ fn last_errno() -> c_int {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
+/// What the child has from its parent.
+struct Legacy<'a> {
+    read: RawFd,
+    grace: Duration,
+    job: Option<&'a Group>,
+}
+
 /// `extern "C"`, so that a panic, which can't happen, would abort instead of unwinding into a copy of `lease`.
-extern "C" fn watch(read: RawFd, grace_nanos: u64) -> ! {
-    seclude(read);
+extern "C" fn watch(legacy: &Legacy<'_>) -> ! {
+    seclude();
+    let group = keep_descriptors(legacy);
     let mut watch = Watch {
-        switch: Switch::new(Duration::from_nanos(grace_nanos)),
-        group: None,
+        switch: Switch::new(legacy.grace),
+        group,
         timer: timer(),
         sure: false,
         said: false,
     };
+    if watch.group.is_some() {
+        watch.switch.job_is_known();
+    }
     watch.run();
     // SAFETY: _exit(2) is always allowed, and runs nothing of the parent's.
     unsafe { libc::_exit(0) }
 }
 
 /// Leaves everything behind that ties it to a terminal, a mount, a pipeline or a signal.
-fn seclude(read: RawFd) {
+fn seclude() {
     // SAFETY: none of the calls reads memory but the strings, which end with a NUL. The process has one thread.
     unsafe {
         libc::setsid();
@@ -99,18 +115,37 @@ fn seclude(read: RawFd) {
                 libc::signal(signal, libc::SIG_IGN);
             }
         }
+    }
+}
+
+/// Keeps the pipe, the job's pidfd if there is one, and stderr; closes all others.
+fn keep_descriptors(legacy: &Legacy<'_>) -> Option<Group> {
+    // SAFETY: no memory is read but the string, which ends with a NUL. Nothing of the parent's is used any more but what
+    // is moved here, out of the way of the numbers that it is moved to.
+    unsafe {
+        let pidfd = legacy.job.and_then(Group::pidfd);
+        let pidfd = pidfd.map(|fd| libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, AWAY));
+        let read = libc::fcntl(legacy.read, libc::F_DUPFD, AWAY);
+        if libc::dup2(read, PIPE) != PIPE {
+            // Whatever has that number is not ours to read. Without it the pipe counts as closed.
+            libc::close(PIPE);
+        }
+        let pidfd = pidfd
+            .filter(|fd| libc::dup2(*fd, PIDFD) == PIDFD)
+            .map(|_| PIDFD);
+        close_from(if pidfd.is_some() { PIDFD } else { PIPE } + 1);
         // Kept off stdin and stdout: a pipeline behind `lease run` must end when the job does. A later open(2) must not
         // get their numbers, so they stay taken.
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
         for fd in [0, 1] {
             if null < 0 || libc::dup2(null, fd) < 0 {
                 libc::close(fd);
             }
         }
-        if read != PIPE {
-            libc::dup2(read, PIPE);
-        }
-        close_from(PIPE + 1);
+        libc::close(null);
+        legacy
+            .job
+            .map(|job| job.adopted(pidfd.map(|fd| OwnedFd::from_raw_fd(fd))))
     }
 }
 

@@ -53,7 +53,7 @@ impl Given {
 
     /// The same by `psql`.
     pub(crate) fn by_psql(&self) -> Result<String, String> {
-        let mut command = Command::new("psql");
+        let mut command = Command::new(crate::support::programs::psql());
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());

@@ -1,5 +1,8 @@
 //! Connecting where `psql` connects, against real servers.
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod both;
 mod certificates;
 mod hosts;

@@ -256,7 +256,7 @@ impl Server {
 
     /// Runs SQL as the superuser.
     pub(crate) fn sql(&self, sql: &str) -> String {
-        let output = Command::new("psql")
+        let output = Command::new(crate::support::programs::psql())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .args([

@@ -204,7 +204,8 @@ const CASES: &[Case] = &[
     ("passfile without a line", Some("host=127.0.0.1 port={port} user=pw passfile={dir}/other"), &[], Refused),
     ("passfile with wildcards", Some("host=127.0.0.1 port={port} user=pw passfile={dir}/wild"), &[], In),
     ("passfile for the name, not the address", Some("host=db.invalid hostaddr=127.0.0.1 port={port} user=pw passfile={dir}/named"), &[], In),
-    ("passfile for the address alone", Some("hostaddr=127.0.0.1 port={port} user=pw passfile={dir}/local"), &[], In),
+    ("passfile for the address alone", Some("hostaddr=127.0.0.1 port={port} user=pw passfile={dir}/pass"), &[], In),
+    ("passfile for a name that the address does not have", Some("hostaddr=127.0.0.1 port={port} user=pw passfile={dir}/local"), &[], Refused),
     ("passfile a host", Some("host=127.0.0.1,127.0.0.1 port={dead},{port} user=pw passfile={dir}/pass"), &[], In),
     // Service files.
     ("service", Some("service=mine"), &[("PGSERVICEFILE", "{dir}/services")], In),

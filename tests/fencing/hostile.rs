@@ -56,7 +56,7 @@ fn a_search_path_with_tables_functions_operators_and_types_of_the_callers_own_ch
                  (resource pg_catalog.text PRIMARY KEY, fence bigint, since timestamptz);
              CREATE TABLE {role}.lease_fence
                  (resource pg_catalog.text PRIMARY KEY, fence bigint, since timestamptz);
-             SET search_path = pg_temp, {role}, public, pg_catalog"
+             SET search_path = pg_temp, {role}, public, pg_catalog; SET statement_timeout = '30s'"
         ))
         .expect("a hostile place");
     assert_eq!(state(check(&mut client, "r", 6)), SQLSTATE_STALE);

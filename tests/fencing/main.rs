@@ -3,16 +3,25 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod frozen;
 mod hostile;
 mod install;
+mod neighbours;
 mod order;
+mod page;
+mod recipes;
+mod schedule;
 mod speed;
 
 use std::io::Write as _;
+use std::sync::Arc;
 
+use pglease::connect::Settings;
 use pglease::fencing;
+use pglease::sql::Table;
+use pglease::store::Store;
 use postgres::{Client, NoTls};
-use support::shared;
+use support::{LIMIT, shared};
 
 /// A database of its own with the check installed in `public`.
 struct Resource {
@@ -55,12 +64,17 @@ impl Resource {
     }
 }
 
-/// Installs as `lease init` does: in one transaction, with nothing but the catalog to find names in.
+/// The leases of a database, as every verb of `lease` uses them.
+fn leases(resource: &Resource) -> Store {
+    let settings = Settings::resolve_in(Some(&resource.url), &|_| None).expect("settings");
+    let table = Table::parse("public.lease").expect("a table");
+    Store::new(settings, table, LIMIT, Arc::new(|_| {}))
+}
+
+/// Installs as `lease init` does: in one transaction.
 fn try_install(client: &mut Client, schema: &str) -> Result<(), postgres::Error> {
     let ddl = fencing::ddl(&pglease::sql::quote(schema));
-    let done = client.batch_execute(&format!(
-        "BEGIN; SET LOCAL search_path = pg_catalog; {ddl} COMMIT"
-    ));
+    let done = client.batch_execute(&format!("BEGIN; {ddl} COMMIT"));
     if done.is_err() {
         client.batch_execute("ROLLBACK").expect("a connection");
     }

@@ -38,7 +38,8 @@ fn named(run: &Running, name: &str) -> Vec<Process> {
 fn watchdog(run: &Running, except: Option<&Process>) -> Process {
     until("there is one watchdog", || {
         let found = watchdogs(run);
-        (found.len() == 1 && Some(&found[0]) != except).then(|| found[0].clone())
+        let other = |found: &Process| except.is_none_or(|old| old.pid != found.pid);
+        (found.len() == 1 && other(&found[0])).then(|| found[0].clone())
     })
 }
 

@@ -50,9 +50,11 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
     );
     for shell in ["bash", "sh"] {
         let mut tty = Terminal::shell();
-        tty.type_in(&format!("cat >script <<'EOT'\n{line}\nEOT\n"));
-        tty.type_in(&format!("{shell} script\n"));
+        tty.type_in(&format!("cd; cat >script-$$ <<'EOT'\n{line}\nEOT\n"));
+        tty.type_in(&format!("{shell} script-$$\n"));
         tty.wait_for("job-ready");
+        // A shell that has just forked may wait for a child that the INT came too early for.
+        until("it works", || !tty.named("sleep").is_empty());
         tty.type_in(CTRL_C);
         tty.type_until_shown("echo code-${C:=$?}\n", "code-130");
         let shown = tty.shown();
@@ -64,6 +66,7 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
     let mut tty = Terminal::shell();
     tty.type_in(&format!("{line}\n"));
     tty.wait_for("job-ready");
+    until("it works", || !tty.named("sleep").is_empty());
     tty.type_in(CTRL_C);
     tty.type_until_shown("echo next''-line\n", "next-line");
     assert!(!tty.shown().contains("round-2"), "{}", tty.shown());
@@ -89,9 +92,11 @@ fn ctrl_z_stops_both_and_fg_continues_both() {
 #[test]
 fn bg_lets_the_job_work_and_stops_it_when_it_wants_the_terminal() {
     let mut tty = Terminal::shell();
-    let script = "echo job''-ready; sleep 0.4; echo work''-done; read x; echo got-$x";
+    let script = "echo job''-ready; sleep 1; echo work''-done; read x; echo got-$x";
     tty.type_in(&format!("{}\n", run("", script)));
     tty.wait_for("job-ready");
+    // A shell that has just vforked can't be stopped before its child has executed something.
+    until("it works", || !tty.named("sleep").is_empty());
     tty.type_in(CTRL_Z);
     tty.wait_for("Stopped");
     tty.type_in("bg\n");
@@ -145,8 +150,8 @@ fn a_killed_job_gives_the_terminal_back_as_it_was() {
     let mut tty = Terminal::shell();
     // In a script nobody else would take the terminal back or restore its modes.
     let line = run("", "stty -icanon min 7 intr x; kill -9 $$");
-    tty.type_in(&format!("cat >script <<'EOT'\n{line}\necho mode$(stty -a | grep -o -e '-*icanon')\nread y\necho script-got-$y\nEOT\n"));
-    tty.type_in("bash script; echo code-$?\n");
+    tty.type_in(&format!("cd; cat >script-$$ <<'EOT'\n{line}\necho mode$(stty -a | grep -o -e '-*icanon')\nread y\necho script-got-$y\nEOT\n"));
+    tty.type_in("bash script-$$; echo code-$?\n");
     tty.wait_for("modeicanon");
     tty.type_in("line\n");
     tty.wait_for("script-got-line");

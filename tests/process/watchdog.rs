@@ -82,6 +82,22 @@ fn a_killed_watchdog_is_replaced_and_the_new_one_knows_the_job() {
 }
 
 #[test]
+fn a_watchdog_that_is_replaced_after_the_jobs_end_knows_what_the_job_has_left() {
+    let run = job(
+        &["--ttl", "60s", "--grace", "10s"],
+        "(trap '' TERM; while :; do sleep 0.1; done) & exit 0",
+    )
+    .spawn();
+    // One, or two while its `sleep` is counted.
+    run.wait_for_line("in its group");
+    let first = watchdog(&run, None);
+    send(&first, SIGKILL);
+    watchdog(&run, Some(&first));
+    run.signal(SIGKILL);
+    nothing_left(&run, Duration::from_secs(20));
+}
+
+#[test]
 fn the_watchdog_heeds_no_signal_and_holds_nothing_but_its_own() {
     let run = job(&["--ttl", "60s"], "echo ready; read line; true")
         .open_input()

@@ -6,8 +6,8 @@ use std::time::Duration;
 use postgres::{Client, NoTls};
 
 use crate::support::{
-    AtCommit, LIMIT, Lease, Mode, Network, Pooler, Proxy, Server, key, shared, skip, stays, tls,
-    until,
+    AtCommit, LIMIT, Lease, Mode, Network, Pooler, Proxy, Server, key, programs, shared, skip,
+    stays, tls, until,
 };
 
 fn table() -> String {
@@ -175,7 +175,7 @@ fn psql_takes_good_certificates_and_no_others() {
     };
     let psql = |server: &Server, host: &str, root: &tls::Authority| {
         let root = root.certificate.display();
-        Lease::program("psql")
+        Lease::program(programs::psql())
             .args(["-XAtc", "SELECT 1"])
             .arg(format!(
                 "host={host} hostaddr=127.0.0.1 port={} user=postgres sslmode=verify-full sslrootcert={root}",
@@ -229,7 +229,7 @@ fn a_client_shows_its_certificate() {
     server.psql("CREATE ROLE app LOGIN");
     let client = ours.issue(&tls::Request::client("app"));
     let psql = |user: &str| {
-        Lease::program("psql").args(["-XAtc", "SELECT current_user"]).arg(format!(
+        Lease::program(programs::psql()).args(["-XAtc", "SELECT current_user"]).arg(format!(
             "host=127.0.0.1 port={} dbname=postgres user={user} sslmode=require sslcert={} sslkey={}",
             server.port(),
             client.chain.display(),
@@ -255,12 +255,12 @@ fn a_network_loses_every_packet_and_finds_them_again() {
         server.port()
     );
     let psql = || {
-        Lease::program("psql")
+        Lease::program(programs::psql())
             .args([&url, "-XAtc", "SELECT 1"])
             .wrapped(network.wrapper())
     };
     assert_eq!(psql().output().expect_code(0).stdout, "1\n");
-    let open = Lease::program("psql")
+    let open = Lease::program(programs::psql())
         .args([&url, "-XAt"])
         .wrapped(network.wrapper())
         .open_input()

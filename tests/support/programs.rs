@@ -69,6 +69,11 @@ pub fn version() -> u32 {
     })
 }
 
+/// psql itself. Debian's command of that name is a wrapper, which sets PGHOST, PGPORT and PGSYSCONFDIR as it likes.
+pub fn psql() -> PathBuf {
+    bindir().join("psql")
+}
+
 /// The path of a program that lies in PATH or where Debian keeps programs for administrators.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,0 +1,93 @@
+//! One operation: attempt after attempt, where asking again settles it, all within one limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use postgres::Client;
+
+use super::Store;
+use super::bounded::{self, Answer, Attempt, Sent};
+use super::failure::{Applied, Failure};
+use crate::clock::BootTime;
+use crate::connect::Access;
+use crate::timing::human;
+
+/// How often one operation asks at once, again and again, within its time.
+const TRIES: u32 = 5;
+
+/// How an operation is carried out.
+pub(super) struct Plan {
+    pub(super) what: &'static str,
+    pub(super) access: Access,
+    pub(super) limit: Duration,
+    pub(super) idle: Duration,
+    /// Whether the same request may be sent again when its outcome is unknown.
+    pub(super) repeatable: bool,
+}
+
+impl Store {
+    /// Runs one operation, and asks again at once where that settles it, all within the plan's limit.
+    pub(super) fn operate<T, W>(
+        &self,
+        plan: &Plan,
+        interrupt: Option<&AtomicBool>,
+        work: impl Fn() -> W,
+    ) -> Result<Sent<T>, Failure>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
+    {
+        self.settle(plan, interrupt, work).map(|(sent, _)| sent)
+    }
+
+    /// The same, and answers too whether an earlier try had an unknown outcome.
+    pub(super) fn settle<T, W>(
+        &self,
+        plan: &Plan,
+        interrupt: Option<&AtomicBool>,
+        work: impl Fn() -> W,
+    ) -> Result<(Sent<T>, bool), Failure>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
+    {
+        let started = BootTime::now();
+        let by = started + plan.limit;
+        let mut unknown = false;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let attempt = Attempt {
+                settings: Arc::clone(&self.settings),
+                application_name: self.application_name.clone(),
+                access: plan.access,
+                by,
+                limit: plan.limit,
+                idle: plan.idle,
+                commits: plan.access == Access::Write,
+            };
+            let result = bounded::attempt(attempt, interrupt, work());
+            let took = human(BootTime::now().since(started));
+            match result {
+                Ok(sent) => {
+                    (self.narrate)(&format!("{}: answered after {took}", plan.what));
+                    return Ok((sent, unknown));
+                }
+                Err(failure) => {
+                    (self.narrate)(&format!("{}: failed after {took}: {failure}", plan.what));
+                    unknown |= failure.applied == Applied::Unknown;
+                    let again = failure.is_worth_asking_again()
+                        && tries < TRIES
+                        && (plan.repeatable || failure.applied == Applied::No)
+                        && !by.has_passed()
+                        && !interrupt.is_some_and(|flag| flag.load(Ordering::SeqCst));
+                    if !again {
+                        // Once unknown, a later failure that applied nothing itself does not settle it.
+                        return Err(if unknown { failure.unknown() } else { failure });
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The recipes of lease-fencing(7), each against the thing that it is for: a holder writes twice, a newer one takes over,
+//! and the older one's write is refused and changes nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+use pglease::fencing::SQLSTATE_STALE;
+
+use crate::page::recipe;
+use crate::support::{programs, shared, skip, until};
+use crate::{Resource, check, role, state};
+
+/// Runs a recipe with a fence in its environment; `None` leaves FENCE unset.
+fn run(script: &str, fence: Option<i64>, dir: &Path, environment: &[(&str, String)]) -> Output {
+    let mut command = Command::new("sh");
+    command
+        .arg("-c")
+        .arg(script)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .env_remove("FENCE");
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    if let Some(fence) = fence {
+        command.env("FENCE", fence.to_string());
+    }
+    command.output().expect("sh")
+}
+
+/// The order of events that every recipe has to stand, with the contents of the resource after each.
+fn stands(
+    script: &str,
+    dir: &Path,
+    environment: &[(&str, String)],
+    mut contents: impl FnMut() -> String,
+) {
+    let now = 1_796_098_343_884_123;
+    let mut write = |fence: Option<i64>, passes: bool| {
+        let before = contents();
+        let output = run(script, fence, dir, environment);
+        let said = format!(
+            "fence {fence:?}: {}\n{}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert_eq!(output.status.success(), passes, "{said}");
+        if !passes {
+            assert_eq!(
+                contents(),
+                before,
+                "a refused write has changed something: {said}"
+            );
+            assert!(
+                fence.is_none() || said.to_lowercase().contains("stale"),
+                "{said}"
+            );
+        }
+    };
+    write(None, false);
+    write(Some(now), true);
+    // The same holder again, the next one, by one microsecond, and that one again.
+    write(Some(now), true);
+    write(Some(now + 1), true);
+    write(Some(now), false);
+    write(Some(7), false);
+    write(None, false);
+    write(Some(now + 1), true);
+    write(Some(now + 60_000_000), true);
+    write(Some(now + 1), false);
+}
+
+/// The variables by which libpq finds a test's database.
+pub(crate) fn libpq(resource: &Resource) -> Vec<(&'static str, String)> {
+    let database = resource.url.rsplit('/').next().expect("a database");
+    vec![
+        ("PGHOST", "127.0.0.1".to_owned()),
+        ("PGPORT", shared().port().to_string()),
+        ("PGUSER", "postgres".to_owned()),
+        ("PGDATABASE", database.to_owned()),
+        ("PGOPTIONS", "-c lc_messages=C".to_owned()),
+    ]
+}
+
+fn dir() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+#[test]
+fn the_function_in_a_transaction_with_the_write() {
+    let resource = Resource::new();
+    let mut client = resource.connect();
+    client
+        .batch_execute("CREATE TABLE invoices (customer text, amount int)")
+        .expect("a table");
+    stands(
+        &recipe("postgresql"),
+        dir().path(),
+        &libpq(&resource),
+        || {
+            let rows = client.query_one("SELECT count(*)::text FROM invoices", &[]);
+            rows.expect("a table").get(0)
+        },
+    );
+}
+
+#[test]
+fn the_grants_are_enough_and_forgetting_is_possible() {
+    let resource = Resource::new();
+    let mut admin = resource.connect();
+    let role = role(&mut admin);
+    admin
+        .batch_execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+        .expect("revokes");
+    let grants = recipe("postgresql-grant").replace(" app;", &format!(" {role};"));
+    admin.batch_execute(&grants).expect("grants");
+    let mut client = resource.connect_as(&role);
+    assert_eq!(state(check(&mut client, "invoices", i64::MAX)), "");
+    assert_eq!(state(check(&mut client, "invoices", 7)), SQLSTATE_STALE);
+    admin
+        .batch_execute(&recipe("postgresql-forget"))
+        .expect("deletes");
+    assert_eq!(state(check(&mut client, "invoices", 7)), "");
+}
+
+#[test]
+fn a_sql_table_without_the_function() {
+    let resource = Resource::bare();
+    let mut client = resource.connect();
+    client
+        .batch_execute(
+            "CREATE TABLE report (id int PRIMARY KEY, body text, last_fence bigint NOT NULL);
+             INSERT INTO report VALUES (1, 'old', 0)",
+        )
+        .expect("a table");
+    let script = recipe("sql");
+    stands(&script, dir().path(), &libpq(&resource), || {
+        let row = client.query_one("SELECT body || last_fence FROM report", &[]);
+        row.expect("a table").get(0)
+    });
+    // What the page says about `<`: the second write of one holder would be refused.
+    let strict = script.replace("<= :fence", "< :fence");
+    let later = Some(1_896_098_343_884_123);
+    assert!(
+        run(&strict, later, dir().path(), &libpq(&resource))
+            .status
+            .success()
+    );
+    assert!(
+        !run(&strict, later, dir().path(), &libpq(&resource))
+            .status
+            .success()
+    );
+}
+
+#[test]
+fn sqlite() {
+    if programs::find("sqlite3").is_none() {
+        return skip("sqlite3");
+    }
+    let dir = dir();
+    let setup = recipe("sqlite-setup");
+    for _ in 0..2 {
+        assert!(run(&setup, None, dir.path(), &[]).status.success());
+    }
+    let query = |sql: &str| {
+        let output = Command::new("sqlite3")
+            .arg(dir.path().join("report.db"))
+            .arg(sql)
+            .output();
+        String::from_utf8(output.expect("sqlite3").stdout).expect("text")
+    };
+    query("CREATE TABLE report (line TEXT)");
+    stands(&recipe("sqlite"), dir.path(), &[], || {
+        query("SELECT count(*) FROM report; SELECT * FROM fence")
+    });
+}
+
+#[test]
+fn a_file_under_flock() {
+    let dir = dir();
+    let script = format!(
+        "set -- report.txt\n{}\necho contents | publish report.txt",
+        recipe("file")
+    );
+    stands(&script, dir.path(), &[], || {
+        let mut names: Vec<_> = fs::read_dir(dir.path())
+            .expect("the directory")
+            .map(|entry| entry.expect("an entry").file_name())
+            .filter(|name| name != "report.txt.lock")
+            .collect();
+        names.sort();
+        format!(
+            "{names:?}{}",
+            fs::read_to_string(dir.path().join("report.txt")).unwrap_or_default()
+        )
+    });
+    fs::write(dir.path().join("report.txt"), "fence torn\n").expect("a file");
+    assert!(
+        !run(&script, Some(i64::MAX), dir.path(), &[])
+            .status
+            .success(),
+        "not a number: refused"
+    );
+}
+
+#[test]
+fn many_that_publish_a_file_at_once_leave_the_newest() {
+    let dir = dir();
+    let script = format!(
+        "{}\necho \"by $FENCE\" | publish report.txt",
+        recipe("file")
+    );
+    thread::scope(|scope| {
+        for fence in 1..=20 {
+            let (script, dir) = (&script, dir.path());
+            scope.spawn(move || run(script, Some(fence), dir, &[]));
+        }
+    });
+    let left = fs::read_to_string(dir.path().join("report.txt")).expect("a file");
+    assert_eq!(left, "fence 20\nby 20\n");
+}
+
+/// A server on a socket, with nothing on disk.
+struct Redis {
+    dir: tempfile::TempDir,
+    server: Child,
+}
+
+impl Redis {
+    fn start() -> Self {
+        let dir = dir();
+        let server = Command::new("redis-server")
+            .args([
+                "--port",
+                "0",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--unixsocket",
+                "socket",
+            ])
+            .current_dir(dir.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server");
+        // The recipe calls redis-cli as a reader would, who has his server on the usual port.
+        let client = programs::find("redis-cli").expect("redis-cli");
+        let wrapper = dir.path().join("redis-cli");
+        fs::write(
+            &wrapper,
+            format!("#!/bin/sh\nexec {} -s socket \"$@\"\n", client.display()),
+        )
+        .expect("a file");
+        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("chmod");
+        let redis = Self { dir, server };
+        until("redis answers", || redis.ask(&["PING"]) == "PONG\n");
+        redis
+    }
+
+    fn ask(&self, arguments: &[&str]) -> String {
+        let output = Command::new(self.dir.path().join("redis-cli"))
+            .args(arguments)
+            .current_dir(self.dir.path())
+            .output();
+        String::from_utf8(output.expect("redis-cli").stdout).expect("text")
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn redis() {
+    if programs::find("redis-server").is_none() || programs::find("redis-cli").is_none() {
+        return skip("redis-server and redis-cli");
+    }
+    let redis = Redis::start();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", redis.dir.path().display());
+    stands(
+        &recipe("redis"),
+        redis.dir.path(),
+        &[("PATH", path)],
+        || redis.ask(&["MGET", "{report}", "{report}:fence"]),
+    );
+    assert_eq!(
+        redis.ask(&["GET", "{report}:fence"]),
+        "1796098403884123\n",
+        "digits, not a rounded double"
+    );
+}
+
+/// The table of programs with statements of their own, and the default that the page tells them to use.
+#[test]
+fn a_table_that_others_have_made_gets_a_fence_that_survives_its_row() {
+    let resource = Resource::bare();
+    let mut client = resource.connect();
+    client
+        .batch_execute(&recipe("shared-table"))
+        .expect("a table");
+    let mut claim_and_delete = || -> i64 {
+        let row = client.query_one(
+            "INSERT INTO lease (key, holder, expires_at) VALUES ('k', 'h', clock_timestamp() + '1 minute') RETURNING fence",
+            &[],
+        );
+        let fence = row.expect("a row").get(0);
+        client.execute("DELETE FROM lease", &[]).expect("deletes");
+        fence
+    };
+    assert_eq!([claim_and_delete(), claim_and_delete()], [1, 1]);
+    resource
+        .connect()
+        .batch_execute(&recipe("shared-table-default"))
+        .expect("alters");
+    let (first, second) = (claim_and_delete(), claim_and_delete());
+    assert!(1 < first && first < second, "{first} {second}");
+}

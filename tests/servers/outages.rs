@@ -1,0 +1,141 @@
+//! A server that restarts, recovers, is full, or ends sessions: transient, retried, said once.
+
+use std::time::Duration;
+
+use crate::claim;
+use crate::support::{Lease, Running, Server, key, until};
+
+/// A run whose job ends when it is told to.
+struct Job {
+    run: Running,
+    stop: std::path::PathBuf,
+}
+
+fn start(server: &Server, url: &str, key: &str, ttl: &str) -> Job {
+    let stop = crate::support::keeper::dir("stop").join("now");
+    let job = format!("until test -e '{}'; do sleep 0.1; done", stop.display());
+    let run = Lease::new([
+        "run",
+        "--ttl",
+        ttl,
+        "--heartbeat",
+        "300ms",
+        key,
+        "--",
+        "sh",
+        "-c",
+        &job,
+    ])
+    .url(url)
+    .spawn();
+    let holder = format!("SELECT holder FROM public.lease WHERE key = '{key}'");
+    until("the lease is claimed", || {
+        server
+            .try_psql_in("postgres", &holder)
+            .is_ok_and(|h| !h.is_empty())
+    });
+    Job { run, stop }
+}
+
+impl Job {
+    fn finish(self, lines: usize) {
+        std::fs::write(&self.stop, "").expect("a file");
+        let out = self.run.wait_within(Duration::from_secs(60)).expect_code(0);
+        assert_eq!(out.stderr.lines().count(), lines, "{out:?}");
+    }
+}
+
+#[test]
+fn crash_recovery_of_the_server_is_survived_and_said_once() {
+    let server = Server::builder().fsync(true).start();
+    let key = key();
+    let job = start(&server, &server.url(), &key, "30s");
+    server.crash();
+    job.run.wait_for_line("cannot renew");
+    server.start_without_waiting();
+    job.run.wait_for_line("is renewed again");
+    job.finish(2);
+}
+
+#[test]
+fn a_server_without_a_free_connection_is_survived_and_said_once() {
+    let server = Server::builder()
+        .conf("max_connections = 6")
+        .conf("superuser_reserved_connections = 2")
+        .start();
+    server.psql("CREATE ROLE app LOGIN");
+    server.psql("GRANT CREATE ON SCHEMA public TO app");
+    let url = server.url_for("app", "postgres");
+    let key = key();
+    let job = start(&server, &url, &key, "30s");
+    let mut taken = Vec::new();
+    until("every connection is taken", || {
+        taken.extend(postgres::Client::connect(&url, postgres::NoTls).ok());
+        taken.len() >= 4
+    });
+    job.run.wait_for_line("cannot renew");
+    assert!(
+        job.run.stderr().contains("reserved") || job.run.stderr().contains("too many"),
+        "{}",
+        job.run.stderr()
+    );
+    drop(taken);
+    job.run.wait_for_line("is renewed again");
+    job.finish(2);
+}
+
+#[test]
+fn limits_on_idle_sessions_do_no_harm() {
+    let server = Server::builder()
+        .conf("idle_in_transaction_session_timeout = 2s")
+        .conf("statement_timeout = 5s")
+        .conf("lock_timeout = 1s")
+        .start();
+    if crate::support::programs::version() >= 14 {
+        server.set("idle_session_timeout", "50ms");
+    }
+    let key = key();
+    let job = start(&server, &server.url(), &key, "30s");
+    let renewed =
+        || server.psql("SELECT expires_at - acquired_at > interval '32s' FROM public.lease") == "t";
+    until("it was renewed several times", renewed);
+    job.finish(0);
+}
+
+#[test]
+fn sessions_that_are_ended_again_and_again_cost_nobody_the_lease() {
+    let server = Server::start_plain();
+    let key = key();
+    let job = start(&server, &server.url(), &key, "30s");
+    let fence = server.psql("SELECT fence FROM public.lease");
+    let renewed =
+        || server.psql("SELECT expires_at - acquired_at > interval '33s' FROM public.lease") == "t";
+    until("it was renewed several times", || {
+        server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'lease%'");
+        renewed()
+    });
+    assert_eq!(server.psql("SELECT fence FROM public.lease"), fence);
+    std::fs::write(&job.stop, "").expect("a file");
+    job.run.wait_within(Duration::from_secs(60)).expect_code(0);
+}
+
+#[test]
+fn a_claim_survives_the_end_of_its_session() {
+    let server = Server::start_plain();
+    let key = key();
+    claim(&server.url(), &key, &["--ttl", "100ms"]);
+    let locked = "SELECT expires_at < clock_timestamp() FROM public.lease";
+    until("it expires", || server.psql(locked) == "t");
+    let mut client = server.client();
+    let mut transaction = client.transaction().expect("a transaction");
+    transaction
+        .execute("SELECT FROM public.lease FOR UPDATE", &[])
+        .expect("the row is locked");
+    let claiming = Lease::new(["claim", &key]).on(&server).spawn();
+    let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'lease%' AND wait_event_type = 'Lock'";
+    until("its session is ended while it waits", || {
+        server.psql(ended) != "0"
+    });
+    transaction.commit().expect("the row is unlocked");
+    claiming.wait().expect_code(0);
+}
