@@ -177,3 +177,28 @@ fn a_password_is_in_no_message_at_any_verbosity() {
         }
     }
 }
+
+#[test]
+fn without_descriptors_lease_says_so_and_neither_panics_nor_runs() {
+    // With fewer than four a program is not even loaded.
+    for most in 4..16 {
+        let limited = format!("ulimit -n {most}; exec \"$@\"");
+        let key = crate::support::key();
+        let out = Lease::new(["run", &key, "--", "echo", "ran"])
+            .wrapped(["sh", "-c", &limited, "sh"])
+            .on(shared())
+            .output();
+        if out.stdout == "ran\n" {
+            out.expect_code(0);
+            continue;
+        }
+        assert!(matches!(out.code, Some(69 | 125)), "{most}: {out}");
+        assert_eq!(out.stdout, "");
+        assert_eq!(out.stderr.lines().count(), 1, "{most}: {out}");
+        let said = out.stderr.to_lowercase();
+        assert!(
+            said.starts_with("lease: ") && said.contains("too many open files"),
+            "{most}: {out}"
+        );
+    }
+}
