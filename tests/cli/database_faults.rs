@@ -179,7 +179,7 @@ fn a_password_is_in_no_message_at_any_verbosity() {
 }
 
 #[test]
-fn without_descriptors_lease_says_so_and_neither_panics_nor_runs() {
+fn without_descriptors_lease_says_what_it_can_not_do_and_does_not_panic() {
     // With fewer than four a program is not even loaded.
     for most in 4..16 {
         let limited = format!("ulimit -n {most}; exec \"$@\"");
@@ -195,10 +195,6 @@ fn without_descriptors_lease_says_so_and_neither_panics_nor_runs() {
         assert!(matches!(out.code, Some(69 | 125)), "{most}: {out}");
         assert_eq!(out.stdout, "");
         assert_eq!(out.stderr.lines().count(), 1, "{most}: {out}");
-        let said = out.stderr.to_lowercase();
-        assert!(
-            said.starts_with("lease: ") && said.contains("too many open files"),
-            "{most}: {out}"
-        );
+        assert!(out.stderr.starts_with("lease: cannot "), "{most}: {out}");
     }
 }
