@@ -80,7 +80,7 @@ impl Attempt {
     ) -> Result<Client, Vec<(String, Reason)>> {
         let end = BootTime::now() + share;
         let addresses = places::addresses(host, share, self.settings.shuffle)
-            .map_err(|r| vec![(host.to_string(), r)])?;
+            .map_err(|r| vec![(places::name_of(host), r)])?;
         let mut reasons = Vec::new();
         for (at, address) in addresses.iter().enumerate() {
             let left = end.remaining() / u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);

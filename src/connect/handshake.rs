@@ -14,6 +14,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, NamedGroup, RootCertStore, SignatureScheme};
 
 use super::pem;
+use super::reason::without_number;
 use super::tls::{Roots, TlsSettings};
 use super::values::{CertMode, SslMode};
 use super::verify::{Check, Verifier};
@@ -107,7 +108,13 @@ impl TlsSettings {
         };
         CertificateRevocationListDer::pem_file_iter(path)
             .and_then(Iterator::collect)
-            .map_err(|e| format!("sslcrl: {}: {e}", path.display()))
+            .map_err(|e| {
+                format!(
+                    "sslcrl: {}: {}",
+                    path.display(),
+                    without_number(&e.to_string())
+                )
+            })
     }
 
     /// The certificate to show, if there is a file with one; libpq takes a missing file for none.

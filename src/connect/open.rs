@@ -4,6 +4,7 @@ use postgres::Client;
 
 use crate::clock::BootTime;
 use crate::fault::Fault;
+use crate::sql::quote;
 
 use super::attempt::Attempt;
 use super::reason::Reason;
@@ -81,21 +82,37 @@ fn all(failures: &[(String, Reason)], settings: &Settings) -> OpenError {
         .unwrap_or(Fault::Unreachable);
     let texts: Vec<String> = failures
         .iter()
-        .map(|(place, r)| {
-            let who = if r.fault == Fault::Login {
-                format!(
-                    " (user {:?}, database {:?})",
-                    settings.user, settings.database
-                )
-            } else {
-                String::new()
-            };
-            format!("{place}: {}{who}", r.text)
-        })
+        .map(|(place, r)| format!("{place}: {}{}", r.text, more(r, settings)))
         .collect();
-    OpenError {
-        fault,
-        message: texts.join("; "),
+    let mut message = texts.join("; ");
+    if !settings.is_named && fault == Fault::Unreachable {
+        message.push_str("; no database was named: set LEASE_DATABASE_URL, PGSERVICE or PGHOST");
+    }
+    OpenError { fault, message }
+}
+
+/// What the server's own words leave open about a refused login: who wanted in where, or what to do about it.
+fn more(reason: &Reason, settings: &Settings) -> String {
+    let (user, database) = (&settings.user, &settings.database);
+    if reason.lacks_connect {
+        return format!(
+            " (GRANT CONNECT ON DATABASE {} TO {})",
+            quote(database),
+            quote(user)
+        );
+    }
+    if reason.fault != Fault::Login {
+        return String::new();
+    }
+    let unsaid: Vec<String> = [("user", user), ("database", database)]
+        .iter()
+        .filter(|(_, name)| !reason.text.contains(&format!("\"{name}\"")))
+        .map(|(what, name)| format!("{what} {name:?}"))
+        .collect();
+    if unsaid.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", unsaid.join(", "))
     }
 }
 
@@ -137,5 +154,40 @@ mod tests {
             at("b:1", Fault::ReadOnly, "a standby"),
         ]);
         assert_eq!(error.fault, Fault::ReadOnly);
+    }
+
+    #[test]
+    fn what_the_server_has_named_is_not_named_again() {
+        let settings = Settings::resolve_in(Some("user=app dbname=orders host=h"), &|_| None);
+        let settings = settings.unwrap();
+        let told = |text: &str| more(&Reason::new(Fault::Login, text), &settings);
+        assert_eq!(
+            told("password authentication failed for user \"app\""),
+            " (database \"orders\")"
+        );
+        assert_eq!(
+            told("database \"orders\" does not exist"),
+            " (user \"app\")"
+        );
+        assert_eq!(told("user \"app\", database \"orders\""), "");
+    }
+
+    #[test]
+    fn whoever_named_no_database_is_told_how() {
+        let told = |given: Option<&str>, variable: Option<(&str, &str)>| {
+            let variable = |name: &str| match variable {
+                Some((set, value)) if set == name => Some(value.to_owned()),
+                _ => (name == "PGUSER").then(|| "app".to_owned()),
+            };
+            let settings = Settings::resolve_in(given, &variable).unwrap();
+            let reason = Reason::new(Fault::Unreachable, "no");
+            all(&[("there".to_owned(), reason)], &settings).message
+        };
+        let hint = "there: no; no database was named: set LEASE_DATABASE_URL, PGSERVICE or PGHOST";
+        assert_eq!(told(None, None), hint);
+        assert_eq!(told(Some(""), None), hint);
+        assert_eq!(told(None, Some(("PGPORT", "6"))), hint);
+        assert_eq!(told(Some("orders"), None), "there: no");
+        assert_eq!(told(None, Some(("PGHOST", "h"))), "there: no");
     }
 }

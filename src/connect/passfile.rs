@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use super::reason::without_number;
 use super::settings::SOCKET_DIRECTORY;
 
 /// Where a password is needed: the four things that a line of the file is compared with.
@@ -46,7 +47,11 @@ pub(super) fn read(path: &Path) -> Lookup {
     }
     match fs::read(path) {
         Ok(bytes) => Lookup::Text(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(e) => Lookup::Unusable(format!("password file {} is ignored: {e}", path.display())),
+        Err(e) => Lookup::Unusable(format!(
+            "password file {} is ignored: {}",
+            path.display(),
+            without_number(&e.to_string())
+        )),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Files with certificates and keys.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::reason::without_number;
 
 pub(super) fn system_roots() -> Result<Vec<CertificateDer<'static>>, String> {
     let found = rustls_native_certs::load_native_certs();
@@ -25,7 +28,7 @@ pub(super) fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, St
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
-        .map_err(|e| format!("{}: {e}", path.display()))?;
+        .map_err(|e| format!("{}: {}", path.display(), without_number(&e.to_string())))?;
     if certificates.is_empty() {
         return Err(format!("{} holds no certificate", path.display()));
     }
@@ -35,7 +38,8 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 /// Reads a private key that nobody but its owner may read; the system's own keys may be read by a group.
 pub(super) fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let shown = path.display();
-    let about = fs::metadata(path).map_err(|e| format!("{shown}: {e}"))?;
+    let unreadable = |e: io::Error| format!("{shown}: {}", without_number(&e.to_string()));
+    let about = fs::metadata(path).map_err(unreadable)?;
     if !about.is_file() {
         return Err(format!("{shown} is no plain file"));
     }
@@ -45,7 +49,7 @@ pub(super) fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
             "{shown} may be used by others (chmod 0600, or 0640 if root owns it)"
         ));
     }
-    let bytes = fs::read(path).map_err(|e| format!("{shown}: {e}"))?;
+    let bytes = fs::read(path).map_err(unreadable)?;
     if bytes.windows(9).any(|w| w == b"ENCRYPTED") {
         return Err(format!(
             "{shown} is encrypted, which is not supported, with sslpassword or without (openssl pkey -in it -out a plain one)"

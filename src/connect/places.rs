@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::clock::BootTime;
 use crate::fault::Fault;
 
-use super::reason::{Reason, without_number};
+use super::reason::{Reason, unresolved, without_number};
 use super::settings::Host;
 
 /// What can be connected to.
@@ -54,8 +54,7 @@ pub(super) fn addresses(
             format!("its name was not resolved: {}", late.text),
         )
     })?;
-    let found =
-        found.map_err(|e| Reason::new(Fault::Unreachable, without_number(&e.to_string())))?;
+    let found = found.map_err(|e| Reason::new(Fault::Unreachable, unresolved(&e)))?;
     let mut addresses = Vec::new();
     for ip in found.into_iter().map(Address::Ip) {
         if !addresses.contains(&ip) {
@@ -69,6 +68,11 @@ pub(super) fn addresses(
         fastrand::shuffle(&mut addresses);
     }
     Ok(addresses)
+}
+
+/// How a host is called whose address was not found: its port has nothing to do with that.
+pub(super) fn name_of(host: &Host) -> String {
+    host.name.clone().unwrap_or_else(|| host.to_string())
 }
 
 /// How an address is called in a message: the host as it was given, and the address where a name has several.
@@ -102,7 +106,15 @@ pub(super) fn within<T: Send + 'static>(
             // Nobody may be waiting any more.
             let _ = sender.send(work());
         })
-        .map_err(|e| Reason::new(Fault::Busy, format!("no thread could be started: {e}")))?;
+        .map_err(|e| {
+            Reason::new(
+                Fault::Busy,
+                format!(
+                    "no thread could be started: {}",
+                    without_number(&e.to_string())
+                ),
+            )
+        })?;
     loop {
         // The channel waits by a clock that stands still in suspend, so the boot-time clock is read every second.
         let left = end.remaining();

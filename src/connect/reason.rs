@@ -17,6 +17,8 @@ pub(super) struct Reason {
     pub(super) text: String,
     /// Where it broke off, which decides whether another way is tried.
     pub(super) stage: Stage,
+    /// Whether the role may log in, but not into this database.
+    pub(super) lacks_connect: bool,
 }
 
 /// How far a try came.
@@ -38,6 +40,7 @@ impl Reason {
             fault,
             text: text.into(),
             stage: Stage::Elsewhere,
+            lacks_connect: false,
         }
     }
 
@@ -45,12 +48,19 @@ impl Reason {
     pub(super) fn of(error: &postgres::Error) -> Self {
         if let Some(said) = error.as_db_error() {
             let code = said.code().code();
+            // Before there is a session, a missing privilege is one to log in; the lease table has not been looked at yet.
+            let fault = match Fault::of_sqlstate(code) {
+                Fault::Denied => Fault::Login,
+                other => other,
+            };
             return Self {
-                fault: Fault::of_sqlstate(code),
+                fault,
                 text: printable(said.message()),
                 stage: Stage::Refused {
                     not_now: code == "57P03",
                 },
+                // The server's function that looks at CONNECT. Unlike the message, its name is not translated.
+                lacks_connect: code == "42501" && said.routine() == Some("CheckMyDatabase"),
             };
         }
         let mut source = error.source();
@@ -167,6 +177,26 @@ fn tls_text(error: &rustls::Error) -> String {
     printable(&error.to_string())
 }
 
+/// Why a name has no address. `getaddrinfo`'s codes reach us as its texts alone, which nobody translates, since this
+/// process never calls `setlocale`.
+pub(super) fn unresolved(error: &io::Error) -> String {
+    let text = without_number(&error.to_string());
+    let text = text
+        .strip_prefix("failed to lookup address information: ")
+        .unwrap_or(&text);
+    // EAI_NONAME and EAI_NODATA of glibc, EAI_NONAME of musl and macOS.
+    let unknown = [
+        "Name or service not known",
+        "No address associated with hostname",
+        "Name does not resolve",
+        "nodename nor servname provided, or not known",
+    ];
+    if unknown.contains(&text) {
+        return "no such host".to_owned();
+    }
+    format!("its name was not resolved: {}", without_number(text))
+}
+
 /// The text of an error of the operating system without its number, in lower case as our own messages.
 pub(super) fn without_number(text: &str) -> String {
     let text = text.split_once(" (os error").map_or(text, |(t, _)| t);
@@ -202,6 +232,20 @@ mod tests {
         assert_eq!(Reason::of_io(&unreachable).text, "network is unreachable");
         assert_eq!(Reason::of_io(&unreachable).fault, Fault::Unreachable);
         assert_eq!(without_number("DNS is down"), "DNS is down");
+    }
+
+    #[test]
+    fn a_name_that_nobody_knows_is_no_such_host() {
+        let told = |text: &str| {
+            unresolved(&io::Error::other(format!(
+                "failed to lookup address information: {text}"
+            )))
+        };
+        assert_eq!(told("Name or service not known"), "no such host");
+        assert_eq!(
+            told("Temporary failure in name resolution"),
+            "its name was not resolved: temporary failure in name resolution"
+        );
     }
 
     #[test]

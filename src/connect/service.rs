@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::SettingsError;
 use super::conninfo::{self, Words};
 use super::keywords;
+use super::reason::without_number;
 use super::surroundings::Surroundings;
 
 /// Where distributions keep the service file for the whole machine: Debian's place, then Red Hat's. libpq knows one
@@ -47,8 +48,9 @@ fn read(path: &Path, service: &str, must_exist: bool) -> Result<Option<Words>, S
             .map_err(|e| SettingsError::new(format!("service file {}: {e}", path.display()))),
         Err(e) if e.kind() == ErrorKind::NotFound && !must_exist => Ok(None),
         Err(e) => Err(SettingsError::new(format!(
-            "service file {}: {e}",
-            path.display()
+            "service file {}: {}",
+            path.display(),
+            without_number(&e.to_string())
         ))),
     }
 }

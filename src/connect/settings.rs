@@ -22,6 +22,8 @@ pub(super) const SOCKET_DIRECTORY: &str = "/var/run/postgresql";
 #[derive(Clone)]
 pub struct Settings {
     pub(super) hosts: Vec<Host>,
+    /// Whether anybody said where the database is; if not, all of it is a default.
+    pub(super) is_named: bool,
     pub(super) user: String,
     pub(super) database: String,
     /// The password that was given for every host; without it each host has its own line in the password file.
@@ -130,8 +132,14 @@ impl Settings {
         if hosts.iter().any(|h| h.socket_directory().is_none()) {
             tls.check()?;
         }
+        let is_named = given.is_some_and(|g| !g.trim().is_empty())
+            || ["service", "host", "hostaddr", "dbname"]
+                .iter()
+                .any(|name| found.nonempty(name).is_some())
+            || around.variable("PGSERVICE").is_some();
         Ok(Self {
             hosts,
+            is_named,
             user,
             database,
             password,

@@ -2,9 +2,14 @@
 //!
 //! It is not RFC 3986: there may be several hosts, a user ends at the first "@" before any "/", and the lists are joined
 //! before they are decoded. As in `conninfo`, no error quotes any part of the URI that may hold a password.
+//!
+//! A password that is not percent-encoded falls to pieces, and a piece ends up as a host, a port or a database, which
+//! messages and the server's log do name. So a URI is refused as a whole where a piece of a password may stand in such a
+//! place, also where libpq would go on with it; written with %40, %2F and %3A every one of them can be said.
 
 use super::SettingsError;
 use super::conninfo::{Words, store};
+use super::values;
 
 /// Reads what follows the scheme.
 ///
@@ -12,6 +17,7 @@ use super::conninfo::{Words, store};
 /// A URI that libpq would refuse, or a parameter that it does not know.
 pub(super) fn parse(rest: &str) -> Result<Words, SettingsError> {
     let mut words = Words::new();
+    let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
     let mut rest = rest;
     // A user is there if an "@" comes before the first "/"; libpq looks no further than that.
     let first = rest.find(['@', '/']);
@@ -30,6 +36,11 @@ pub(super) fn parse(rest: &str) -> Result<Words, SettingsError> {
         }
     }
     let (hosts, ports, mut rest) = read_places(rest)?;
+    if hosts.contains('@') || !ports.split(',').all(may_be_port) {
+        return Err(in_pieces());
+    }
+    // What follows the first ":" may be the beginning of a password, which an "@" further on would end.
+    let may_be_cut = outside_brackets(authority).contains(':');
     // Decoding comes after the joining, as in libpq: a "%2C" separates hosts just as a comma does.
     if !hosts.is_empty() {
         words.push(("host", decode(&hosts)?));
@@ -40,15 +51,50 @@ pub(super) fn parse(rest: &str) -> Result<Words, SettingsError> {
     }
     if let Some(path) = rest.strip_prefix('/') {
         let end = path.find('?').unwrap_or(path.len());
+        if may_be_cut && path[..end].contains('@') {
+            return Err(in_pieces());
+        }
         if end > 0 {
             words.push(("dbname", decode(&path[..end])?));
         }
         rest = &path[end..];
     }
     if let Some(query) = rest.strip_prefix('?') {
-        read_query(&mut words, query)?;
+        let read = read_query(&mut words, query);
+        // Its error may name a parameter.
+        if read.is_err() && may_be_cut && query.contains('@') {
+            return Err(in_pieces());
+        }
+        read?;
     }
     Ok(words)
+}
+
+/// The refusal of a URI in which pieces of a password may stand in other places. It repeats nothing of it.
+fn in_pieces() -> SettingsError {
+    SettingsError::new(
+        "connection URI: what stands between // and the next / can't be read as user:password@host:port; \
+         in a password write @ as %40, / as %2F, : as %3A",
+    )
+}
+
+/// Whether this is what `values::port` takes, once it is decoded; an empty one is the default.
+fn may_be_port(text: &str) -> bool {
+    decode(text).is_ok_and(|port| values::port(&port).is_ok())
+}
+
+/// The authority without the IPv6 address in it: its colons separate nothing.
+fn outside_brackets(authority: &str) -> String {
+    let mut depth = 0_u32;
+    authority
+        .chars()
+        .filter(|c| {
+            depth += u32::from(*c == '[');
+            let outside = depth == 0;
+            depth = depth.saturating_sub(u32::from(*c == ']'));
+            outside
+        })
+        .collect()
 }
 
 /// The comma-separated `host[:port]` pairs, joined into one list of each kind, and what follows them.
@@ -220,5 +266,46 @@ mod tests {
         );
         // The "@" behind the "/" belongs to the database name.
         check("postgresql://h/d@e", &[("host", "h"), ("dbname", "d@e")]);
+        check(
+            "postgresql://u@[::1]/d@e",
+            &[("user", "u"), ("host", "::1"), ("dbname", "d@e")],
+        );
+        check(
+            "postgresql://h:6/d%40e",
+            &[("host", "h"), ("port", "6"), ("dbname", "d@e")],
+        );
+        check(
+            "postgresql://h:6/d?user=a@b&host=@lease",
+            &[
+                ("host", "h"),
+                ("port", "6"),
+                ("dbname", "d"),
+                ("user", "a@b"),
+                ("host", "@lease"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_password_that_is_not_percent_encoded_is_refused_and_no_piece_of_it_repeated() {
+        for given in [
+            "postgresql://u:hunter/2@localhost:1/d",
+            "postgresql://u:hunter@2@localhost:1/d",
+            "postgresql://u:hu:nt@er/2@localhost:1/d",
+            "postgresql://u:1234/hunter@localhost:1/d",
+            "postgresql://u:1234567/hunter@localhost:1/d",
+            "postgresql://u:1234/a?hunter=2@localhost/d",
+            "postgresql://u:hunter,2/x@localhost/d",
+            "postgresql://u:p@hunter:2@localhost/d",
+            "postgresql://u@server:hunter@server.example/d",
+            "postgresql://u:hunter@@localhost/d",
+        ] {
+            let Err(error) = conninfo::parse(given) else {
+                panic!("{given} was taken")
+            };
+            let text = error.to_string();
+            assert!(text.contains("in a password write @ as %40"), "{text}");
+            assert!(!text.contains("hunter") && !text.contains("1234"), "{text}");
+        }
     }
 }

@@ -203,7 +203,7 @@ fn connect_timeout_bounds_a_single_host_too() {
 fn a_wrong_password_is_not_hidden_behind_another_hosts_error() {
     let (primary, nobody) = (SERVERS.0.port, NOBODY);
     let login = format!(
-        "127.0.0.1:{primary}: password authentication failed for user \"pw\" (user \"pw\", database \"postgres\")"
+        "127.0.0.1:{primary}: password authentication failed for user \"pw\" (database \"postgres\")"
     );
     let wrong = "user=pw password=no";
     let (fault, message) =

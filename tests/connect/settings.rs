@@ -337,9 +337,32 @@ fn a_refused_login_says_which_user_and_database() {
     assert_eq!(
         given.by_library().unwrap_err(),
         format!(
-            "127.0.0.1:{}: password authentication failed for user \"pw\" (user \"pw\", database \"orders\")",
+            "127.0.0.1:{}: password authentication failed for user \"pw\" (database \"orders\")",
             SERVER.port
         )
+    );
+}
+
+#[test]
+fn a_role_that_may_not_connect_to_the_database_is_told_the_grant_that_is_missing() {
+    SERVER.sql("create database closed");
+    SERVER.sql("revoke connect on database closed from public");
+    let given = format!(
+        "host={} port={} user=app dbname=closed",
+        SERVER.dir.display(),
+        SERVER.port
+    );
+    let settings = Given::new(Some(&given), &[("HOME", "/nonexistent")]).resolve();
+    let error = crate::both::connect(&settings.unwrap(), pglease::connect::Access::Write)
+        .map(drop)
+        .expect_err("CONNECT is revoked");
+    assert_eq!(error.fault, pglease::fault::Fault::Login);
+    assert!(
+        error
+            .message
+            .ends_with("(GRANT CONNECT ON DATABASE \"closed\" TO \"app\")"),
+        "{}",
+        error.message
     );
 }
 
