@@ -162,3 +162,51 @@ fn a_term_is_key_holder_and_fence_together() {
     }
     assert_eq!(row_text(shared(), &key), before);
 }
+
+#[test]
+fn a_term_that_never_was_is_not_called_taken() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    let fence = held.fence.to_string();
+    let other = lease(&["renew", "--holder", "me", "--fence", &fence, &key])
+        .output()
+        .expect_code(76);
+    assert!(
+        other
+            .stderr
+            .contains(&format!("another term: holder {}", held.holder)),
+        "{other:?}"
+    );
+    let larger = (held.fence + 1).to_string();
+    let other = lease(&["renew", "--holder", &held.holder, "--fence", &larger, &key])
+        .output()
+        .expect_code(76);
+    assert!(other.stderr.contains("another term"), "{other:?}");
+    with_term("release", &held).output().expect_code(0);
+    let released = with_term("renew", &held).output().expect_code(76);
+    assert!(
+        released.stderr.contains("it has been released"),
+        "{released:?}"
+    );
+}
+
+#[test]
+fn an_error_is_said_once() {
+    for verb in [
+        &["renew"][..],
+        &["release"],
+        &["claim"],
+        &["status"],
+        &["init"],
+    ] {
+        let mut call = lease(verb).url("host=/nowhere");
+        if verb[0] != "status" && verb[0] != "init" {
+            call = call.arg("k");
+        }
+        if verb[0] == "renew" || verb[0] == "release" {
+            call = call.args(["--holder", "h", "--fence", "1"]);
+        }
+        let out = call.output().expect_code(69);
+        assert_eq!(out.stderr.matches("/nowhere").count(), 1, "{out:?}");
+    }
+}
