@@ -134,6 +134,9 @@ pub fn acquire(
     }
 }
 
+/// How long the last look of a wait may take.
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
 /// Claims, again and again if it is to wait: jittered, and exactly at the holder's expiry.
 fn keep_claiming(
     wanted: &Wanted,
@@ -153,6 +156,14 @@ fn keep_claiming(
         Some(Wait::Forever) => None,
     };
     let time_left = || until.is_none_or(|u| !u.has_passed());
+    // A claim that was sent has to get its answer: a second beyond the wait is left to the last one.
+    let limit = || match wait {
+        Some(Wait::For(wait)) if !wait.is_zero() => {
+            let left = until.map_or(Duration::MAX, BootTime::remaining);
+            store.limit().min(left.max(LAST_LOOK))
+        }
+        Some(Wait::For(_) | Wait::Forever) | None => store.limit(),
+    };
     let tell = |waiting| drop(sender.send(Input::Waiting(waiting)));
     // Whether an earlier claim may have been applied without an answer. Asking again as the same holder settles it.
     let mut unknown = false;
@@ -160,7 +171,7 @@ fn keep_claiming(
     let mut told_failure = false;
     let mut looks = 0;
     loop {
-        let claimed = store.claim(key, holder, *ttl, store.limit(), Some(interrupt.flag()));
+        let claimed = store.claim(key, holder, *ttl, limit(), Some(interrupt.flag()));
         looks += 1;
         let (outcome, pause) = match claimed {
             Ok(Sent {

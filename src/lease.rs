@@ -86,19 +86,18 @@ const RANDOM_DIGITS: usize = 12;
 
 impl Holder {
     /// A new identity: `name`, which is for people, and 48 random bits, which keep two processes on one host, two
-    /// containers with one host name, or a restart, from being taken for one another.
+    /// containers with one host name, or a restart, from being taken for one another. A name that leaves no room for the
+    /// random part is shortened.
     ///
     /// # Errors
-    /// When `name` leaves no room for the random part, is empty or holds a NUL.
+    /// When `name` is empty, too long or holds a NUL, or there are no random numbers to be had.
     pub fn fresh(name: &str) -> Result<Self, Invalid> {
         text_within("the name", name, HOLDER_MAX_BYTES)?;
-        let room = HOLDER_MAX_BYTES - RANDOM_DIGITS - 1;
-        if name.len() > room {
-            return Err(Invalid(format!(
-                "the name has {} bytes: give at most {room}, so that the random part of the holder fits",
-                name.len()
-            )));
+        let mut end = name.len().min(HOLDER_MAX_BYTES - RANDOM_DIGITS - 1);
+        while !name.is_char_boundary(end) {
+            end -= 1;
         }
+        let name = &name[..end];
         // From the operating system: two machines cloned from one image must not draw the same number.
         let random = getrandom::u64()
             .map_err(|e| Invalid(format!("no random number for the holder: {e}")))?
@@ -282,21 +281,27 @@ pub enum Eviction {
     Evicted(Row),
     /// There was nobody to evict.
     Free,
+    /// There is no table of this name.
+    NoTable(String),
     /// The named term is over already; nothing changed.
     OtherTerm(Row),
 }
 
-/// Why a term is over.
+/// Why a term is over, or never was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Another term began: the row as it is now.
+    /// Another term began: the row as it is now, with a larger fence.
     Taken(Row),
+    /// The row says something else, but no larger fence: another holder, or a fence that this table never gave.
+    Mismatch(Row),
     /// The expiry passed before a renewal arrived; nobody has taken it yet.
     Expired,
     /// It was released: by force, or by somebody who knew the term.
     Released,
-    /// The row, or the whole table, is gone.
-    Gone,
+    /// There is no row.
+    NoRow,
+    /// There is no table of this name.
+    NoTable(String),
 }
 
 #[cfg(test)]
@@ -318,12 +323,14 @@ mod tests {
         let b = Holder::fresh("web-3").expect("a plain name");
         assert_ne!(a, b);
         assert!(a.as_str().starts_with("web-3-"));
-        let longest = "n".repeat(HOLDER_MAX_BYTES - RANDOM_DIGITS - 1);
-        assert_eq!(
-            Holder::fresh(&longest).expect("fits").as_str().len(),
-            HOLDER_MAX_BYTES
-        );
-        assert!(Holder::fresh(&format!("{longest}n")).is_err());
+        for long in [
+            "n".repeat(HOLDER_MAX_BYTES),
+            format!("x{}", "é".repeat(127)),
+        ] {
+            let holder = Holder::fresh(&long).expect("a long name is shortened");
+            assert!((HOLDER_MAX_BYTES - 1..=HOLDER_MAX_BYTES).contains(&holder.as_str().len()));
+        }
+        assert!(Holder::fresh(&"n".repeat(HOLDER_MAX_BYTES + 1)).is_err());
         assert!(Holder::fresh("").is_err());
     }
 

@@ -59,7 +59,7 @@ pub mod watchdog;
 mod usage;
 
 use crate::cli::{Cli, Command};
-use crate::commands::Ending;
+use crate::commands::{Ending, Told};
 use crate::connect::SettingsError;
 use crate::exit::Exit;
 use crate::lease::Invalid;
@@ -98,6 +98,9 @@ fn exit_for(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if cause.is::<Invalid>() || cause.is::<SettingsError>() {
             return Exit::Usage;
+        }
+        if let Some(told) = cause.downcast_ref::<Told>() {
+            return told.exit;
         }
         if cause.is::<Failure>() {
             return Exit::Unavailable;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{Ending, claim_failed, fresh_holder, store, voice, waiting};
+use super::{Ending, claim_failed, fresh_holder, gave_up, store, voice, waiting};
 use crate::acquire::{Acquired, Input, Wanted, acquire};
 use crate::cli::{ClaimArgs, Common, TermFormat};
 use crate::exit::Exit;
@@ -50,7 +50,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let grant = match acquired {
         Ok(Acquired::Granted(Sent { answer, .. })) => answer,
         Ok(Acquired::Held(row)) => {
-            voice.info(output::held_by(&row));
+            voice.info(gave_up(args.acquire.wait, &row));
             return Ok(Ending::Code(args.acquire.conflict_exit_code));
         }
         Ok(Acquired::Interrupted) => return Ok(interrupted(signal)),
@@ -83,8 +83,9 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
             ),
         };
         return Err(anyhow!(
-            "cannot print the claim of {}: {error}; {fate}",
-            key.as_str()
+            "cannot print the claim of {}: {}; {fate}",
+            key.as_str(),
+            output::io_error(&error)
         ));
     }
     Ok(Ending::Exit(Exit::Done))

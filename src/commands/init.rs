@@ -1,10 +1,9 @@
 //! `lease init`: makes the table, or prints the SQL that makes it.
 
-use super::{Ending, store, voice};
+use super::{Ending, print_or_leave, store, voice};
 use crate::cli::{Common, Init};
 use crate::exit::Exit;
 use crate::fencing;
-use crate::output;
 use crate::sql::{self, Table};
 
 /// Makes the table where it is missing.
@@ -16,12 +15,12 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     if args.print {
         let mut script = sql::script(&table);
         if args.with_fencing {
-            script.push_str(&format!(
-                "\nBEGIN;\n{}COMMIT;\n",
-                fencing::ddl(&table.schema())
-            ));
+            script.push_str(
+                "\n-- What follows belongs into one transaction (psql -1), as migration tools make it.\n",
+            );
+            script.push_str(&fencing::ddl(&table.schema()));
         }
-        output::print(&script)?;
+        print_or_leave(&script)?;
         return Ok(Ending::Exit(Exit::Done));
     }
     let store = store(common)?;

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::acquire::Waiting;
-use crate::cli::Common;
+use crate::cli::{Common, Wait};
 use crate::connect::Settings;
 use crate::exit::Exit;
-use crate::lease::{Fence, Holder, Invalid, Key, Lease};
+use crate::lease::{Fence, Holder, Invalid, Key, Lease, Row};
 use crate::output::{self, Voice};
 use crate::sql::Table;
 use crate::store::{Applied, Failure, Store};
@@ -115,20 +115,11 @@ fn or_variable<T: std::str::FromStr<Err = Invalid>>(
             .parse()
             .map_err(|e| Invalid::new(format!("{variable}: {e}"))),
         Err(env::VarError::NotPresent) => Err(Invalid::new(format!(
-            "no {variable} in the environment: give {option}, or claim with eval \"$(lease claim KEY)\" first"
+            "no {variable} in the environment: give {option}, or claim first with term=$(lease claim KEY) && eval \"$term\""
         ))),
         Err(env::VarError::NotUnicode(_)) => Err(Invalid::new(format!(
             "{variable} is not UTF-8: give {option}"
         ))),
-    }
-}
-
-/// What to add to a failure whose outcome is unknown, so that nobody takes it for "did not happen".
-#[must_use]
-pub fn doubt(failure: &Failure, advice: &str) -> String {
-    match failure.applied {
-        Applied::No => failure.to_string(),
-        Applied::Unknown => format!("{failure}; it may or may not have happened: {advice}"),
     }
 }
 
@@ -147,6 +138,18 @@ pub fn claim_failed(failure: Failure, key: &Key, holder: &Holder, ttl: Ttl) -> a
     anyhow::Error::new(failure).context(context)
 }
 
+/// Who is in the way, after waiting for it or not.
+#[must_use]
+pub fn gave_up(wait: Option<Wait>, row: &Row) -> String {
+    let held = output::held_by(row);
+    match wait {
+        Some(Wait::For(limit)) if !limit.is_zero() => {
+            format!("gave up after {}: {held}", timing::human(limit))
+        }
+        Some(Wait::For(_) | Wait::Forever) | None => held,
+    }
+}
+
 /// Why claiming takes longer, for people.
 #[must_use]
 pub fn waiting(waiting: &Waiting, key: &Key) -> String {
@@ -155,3 +158,48 @@ pub fn waiting(waiting: &Waiting, key: &Key) -> String {
         Waiting::Failed(failure) => format!("waiting: cannot claim {}: {failure}", key.as_str()),
     }
 }
+
+/// Prints data; `false` when nobody reads any more, which is no error: `lease status | head -1`.
+///
+/// # Errors
+/// When it can't be written.
+pub fn print_or_leave(data: &str) -> anyhow::Result<bool> {
+    match output::print(data) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(anyhow::anyhow!(
+            "cannot write to stdout: {}",
+            output::io_error(&error)
+        )),
+    }
+}
+
+/// A failure with what was being done, and doubt where there is any. The text is made once: a chain of causes would
+/// repeat it.
+#[must_use]
+pub fn failed(what: &str, failure: &Failure, doubt: &str) -> Told {
+    let text = match failure.applied {
+        Applied::No => format!("{what}: {failure}"),
+        Applied::Unknown => format!("{what}: {failure}; it may or may not have happened: {doubt}"),
+    };
+    Told {
+        exit: Exit::Unavailable,
+        text,
+    }
+}
+
+/// An error whose text is complete, and the exit code that belongs to it.
+#[derive(Debug)]
+pub struct Told {
+    /// How the process ends.
+    pub exit: Exit,
+    text: String,
+}
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Told {}

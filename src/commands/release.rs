@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::{Ending, doubt, store, term, voice};
+use super::{Ending, failed, store, term, voice};
 use crate::cli::{Common, ReleaseArgs};
 use crate::exit::Exit;
-use crate::lease::{Eviction, Fence, Key, Release};
+use crate::lease::{Eviction, Fence, Key, LeaseState, Release, Row};
 use crate::output;
 use crate::timing::{self, human};
 
@@ -25,12 +25,10 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
     let store = store(common)?.named(&lease.key);
     let voice = voice(common);
     let key = lease.key.as_str();
-    let released = store
-        .release(&lease, hold, store.limit())
-        .map_err(|failure| {
-            let message = doubt(&failure, "release it again; a second release does no harm");
-            anyhow::Error::new(failure).context(format!("cannot release {key}: {message}"))
-        })?;
+    let released = store.release(&lease, hold, store.limit()).map_err(|f| {
+        let doubt = "release it again; a second release does no harm";
+        failed(&format!("cannot release {key}"), &f, doubt)
+    })?;
     match released {
         Release::Released => Ok(Ending::Exit(Exit::Done)),
         Release::AlreadyReleased => {
@@ -53,23 +51,22 @@ fn evict(
     let store = store(common)?.named(key);
     let voice = voice(common);
     let key_text = key.as_str();
-    let eviction = store.evict(key, fence, hold).map_err(|failure| {
-        let message = doubt(&failure, "`lease status` shows it");
-        anyhow::Error::new(failure)
-            .context(format!("cannot release {key_text} by force: {message}"))
+    let eviction = store.evict(key, fence, hold).map_err(|f| {
+        failed(
+            &format!("cannot release {key_text} by force"),
+            &f,
+            "`lease status` shows it",
+        )
     })?;
     Ok(match eviction {
         Eviction::Evicted(row) => {
-            let held = human(Duration::from_secs(
-                u64::try_from(row.held_for_ms / 1000).unwrap_or(0),
+            voice.info(format!("{key_text} {}", evicted(&row)));
+            Ending::Exit(Exit::Done)
+        }
+        Eviction::NoTable(table) => {
+            voice.info(format!(
+                "there is no table {table} (see --table), so nobody holds {key_text} there"
             ));
-            match &row.holder {
-                Some(holder) => voice.info(format!(
-                    "{key_text} was taken from {holder} (fence {}), who had it for {held}; a job that runs under it stops at its next heartbeat",
-                    row.fence
-                )),
-                None => voice.info(format!("{key_text} is open again: nobody held it")),
-            }
             Ending::Exit(Exit::Done)
         }
         Eviction::Free => {
@@ -89,4 +86,24 @@ fn evict(
             Ending::Exit(Exit::Lost)
         }
     })
+}
+
+/// From whom a lease was taken.
+fn evicted(row: &Row) -> String {
+    let held = human(Duration::from_secs(
+        u64::try_from(row.held_for_ms / 1000).unwrap_or(0),
+    ));
+    match (&row.holder, row.state) {
+        (Some(holder), LeaseState::Held) => format!(
+            "was taken from {holder} (fence {}), who had it for {held}; its run notices at the next heartbeat",
+            row.fence
+        ),
+        (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => format!(
+            "had expired, and is free now; {holder} (fence {}) never released it",
+            row.fence
+        ),
+        (None, _) => {
+            "is open again: it had been released, and was closed by --hold-at-least".to_owned()
+        }
+    }
 }

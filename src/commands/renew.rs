@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 
-use super::{Ending, doubt, store, term, voice};
+use super::{Ending, failed, store, term, voice};
 use crate::cli::{Common, Renew, TermFormat};
 use crate::exit::Exit;
 use crate::lease::Renewal;
@@ -18,12 +18,9 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     let lease = term(args.key, args.holder, args.fence)?;
     let store = store(common)?.named(&lease.key);
     let key = lease.key.as_str();
-    let renewed = store.renew(&lease, ttl, store.limit()).map_err(|failure| {
-        let message = doubt(
-            &failure,
-            "until you know, count on the expiry that you knew before",
-        );
-        anyhow::Error::new(failure).context(format!("cannot renew {key}: {message}"))
+    let renewed = store.renew(&lease, ttl, store.limit()).map_err(|f| {
+        let doubt = "until you know, count on the expiry that you knew before";
+        failed(&format!("cannot renew {key}"), &f, doubt)
     })?;
     let grant = match renewed.answer {
         Renewal::Renewed(grant) => grant,
@@ -38,8 +35,9 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     };
     output::print(&text).map_err(|error| {
         anyhow!(
-            "{key} is renewed until {}, but that can't be printed: {error}",
-            grant.expires_at
+            "{key} is renewed until {}, but that can't be printed: {}",
+            grant.expires_at,
+            output::io_error(&error)
         )
     })?;
     Ok(Ending::Exit(Exit::Done))

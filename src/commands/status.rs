@@ -3,14 +3,14 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use super::{Ending, store, voice};
+use super::{Ending, print_or_leave, store, voice};
 use crate::cli::{self, Common, Status, StatusFormat};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::lease::{Invalid, Key, LeaseState};
 use crate::output::{self, Shown, Voice};
 use crate::sql::Pattern;
-use crate::store::{Failure, Store};
+use crate::store::{Failure, Listing, Store};
 
 /// How often `--watch` looks when no interval is given.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
         return watch(&store, &view, interval, voice);
     }
 
-    let (shown, unsafe_default) = view
+    let (shown, listing) = view
         .look(&store, None)
         .map_err(|f| anyhow::Error::new(f).context("cannot read the leases"))?;
     if shown.is_empty() && view.format == StatusFormat::Table {
@@ -61,7 +61,12 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     } else {
         print_or_leave(&view.text(&shown))?;
     }
-    if unsafe_default {
+    if let Some(table) = &listing.no_table {
+        voice.info(format!(
+            "there is no table {table} yet (see --table); the first claim makes it"
+        ));
+    }
+    if listing.unsafe_default {
         voice.info(store.advice_on_fences());
     }
     let all_held = view.patterns.iter().all(|p| {
@@ -83,21 +88,25 @@ struct View {
 }
 
 impl View {
-    /// The lines to show, and whether there is advice to give about the table.
+    /// The lines to show, and what else there is to know.
     fn look(
         &self,
         store: &Store,
         interrupt: Option<&Interrupt>,
-    ) -> Result<(Vec<Shown>, bool), Failure> {
-        let listing = store.status(&self.patterns, self.free, interrupt.map(Interrupt::flag))?;
-        let mut shown: Vec<Shown> = listing.rows.into_iter().map(Shown::Row).collect();
+    ) -> Result<(Vec<Shown>, Listing), Failure> {
+        let mut listing =
+            store.status(&self.patterns, self.free, interrupt.map(Interrupt::flag))?;
+        let mut shown: Vec<Shown> = std::mem::take(&mut listing.rows)
+            .into_iter()
+            .map(Shown::Row)
+            .collect();
         for plain in self.patterns.iter().filter_map(|p| p.plain.as_ref()) {
             if !shown.iter().any(|s| s.key() == plain) {
                 shown.push(Shown::NoRow(plain.clone()));
             }
         }
         shown.sort_by(|a, b| a.key().cmp(b.key()));
-        Ok((shown, listing.unsafe_default))
+        Ok((shown, listing))
     }
 
     fn text(&self, shown: &[Shown]) -> String {
@@ -134,13 +143,4 @@ fn watch(store: &Store, view: &View, interval: Duration, voice: Voice) -> anyhow
         INTERRUPT.sleep(interval);
     }
     Ok(Ending::Exit(Exit::Done))
-}
-
-/// Prints; `false` when nobody reads any more, which is no error: `lease status | head -1`.
-fn print_or_leave(text: &str) -> anyhow::Result<bool> {
-    match output::print(text) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(anyhow::Error::new(error).context("cannot write to stdout")),
-    }
 }

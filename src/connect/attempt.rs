@@ -1,5 +1,6 @@
 //! One host: its addresses, and the ways that `sslmode` allows.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -165,6 +166,7 @@ impl Attempt {
         limit: Duration,
         way: Way,
     ) -> Result<Client, (Reason, bool)> {
+        descriptors().map_err(|error| (Reason::of_io(&error), false))?;
         let settings = &self.settings;
         let mut config = Config::new();
         config
@@ -288,6 +290,15 @@ fn both(first: Reason, way: &str, second: Reason) -> Reason {
         text: format!("{}; {way}: {}", first.text, second.text),
         ..second
     }
+}
+
+/// Whether there are descriptors to be had for a connection. The `postgres` crate makes an event loop of three and
+/// panics without them, which in the release build would end a run whose next try might have found some.
+fn descriptors() -> io::Result<()> {
+    let two = io::pipe()?;
+    let four = io::pipe()?;
+    drop((two, four));
+    Ok(())
 }
 
 #[cfg(test)]

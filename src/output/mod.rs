@@ -11,6 +11,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use crate::lease::{Loss, Row};
+use crate::process;
 use crate::timing::human;
 
 pub use self::report::report;
@@ -61,6 +62,9 @@ pub fn say(message: &str) {
 /// # Errors
 /// When it can't be written: a full disk, a closed pipe.
 pub fn print(data: &str) -> io::Result<()> {
+    if process::was_closed_at_start(1) {
+        return Err(io::Error::other("stdout is closed"));
+    }
     let mut out = io::stdout().lock();
     out.write_all(data.as_bytes())?;
     out.flush()
@@ -71,6 +75,16 @@ pub fn print(data: &str) -> io::Result<()> {
 #[must_use]
 pub fn redraw(text: &str) -> String {
     format!("\u{1b}[H{}\u{1b}[J", text.replace('\n', "\u{1b}[K\n"))
+}
+
+/// An I/O error in words, without the number that the standard library adds.
+#[must_use]
+pub fn io_error(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
+    }
 }
 
 /// Text in which nothing can steer a terminal: control characters, and characters that hide or turn around others, are
@@ -114,7 +128,7 @@ pub fn held_by(row: &Row) -> String {
     }
 }
 
-/// Why a term is over.
+/// Why a term is over, or never was.
 #[must_use]
 pub fn loss(loss: &Loss) -> String {
     match loss {
@@ -122,9 +136,22 @@ pub fn loss(loss: &Loss) -> String {
             Some(holder) => format!("{holder} has taken it (fence {})", row.fence),
             None => format!("another term came and went (fence {})", row.fence),
         },
+        Loss::Mismatch(row) => match &row.holder {
+            Some(holder) => format!(
+                "the table has another term: holder {holder}, fence {}",
+                row.fence
+            ),
+            None => format!(
+                "the table has no such term: nobody holds it, and its last fence is {}",
+                row.fence
+            ),
+        },
         Loss::Expired => "it expired before it was renewed".to_owned(),
-        Loss::Released => "it was released by somebody else".to_owned(),
-        Loss::Gone => "its row is gone from the table".to_owned(),
+        Loss::Released => "it has been released".to_owned(),
+        Loss::NoRow => {
+            "the table has no row for it: it was deleted, or never claimed there".to_owned()
+        }
+        Loss::NoTable(table) => format!("there is no table {table} (see --table)"),
     }
 }
 

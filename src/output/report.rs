@@ -14,7 +14,7 @@ pub fn report(report: &Report, key: &str) -> (String, bool) {
             false,
         ),
         Report::RenewRecovered => (format!("{key} is renewed again"), false),
-        Report::Lost(why) => (format!("{}; stopping the job", reason(why, key)), true),
+        Report::Lost(why) => (format!("{}; the job is stopped", reason(why, key)), true),
         Report::LostRunningOn(why) => (
             format!(
                 "{}; the job runs on without it (--on-loss continue)",
@@ -38,15 +38,14 @@ pub fn report(report: &Report, key: &str) -> (String, bool) {
             ),
             true,
         ),
-        Report::Leftovers(count) => {
-            let processes = if *count == 1 { "process" } else { "processes" };
-            (
-                format!(
-                    "the job has ended and left {count} {processes} in its group; stopping them"
-                ),
-                false,
-            )
-        }
+        Report::Leftovers(1) => (
+            "the job has ended and left 1 process in its group; stopping it".to_owned(),
+            false,
+        ),
+        Report::Leftovers(count) => (
+            format!("the job has ended and left {count} processes in its group; stopping them"),
+            false,
+        ),
         Report::Killed => ("what was left of the job was killed".to_owned(), false),
     }
 }

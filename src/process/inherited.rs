@@ -10,6 +10,16 @@ use crate::supervise::Signo;
 /// One bit for each signal, bit 0 for signal 1, that was ignored when the program started.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 
+/// One bit for each of the descriptors 0, 1 and 2 that was closed when the program started. std's runtime opens /dev/null in
+/// their place, so that nothing would ever fail.
+static CLOSED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether this standard stream (0, 1 or 2) was closed when the program started.
+#[must_use]
+pub fn was_closed_at_start(stream: u8) -> bool {
+    stream <= 2 && CLOSED.load(Ordering::Relaxed) & (1 << stream) != 0
+}
+
 /// The largest signal number of Linux (on every architecture that Rust's std knows but MIPS, which has 128).
 const LAST: Signo = 64;
 
@@ -26,6 +36,14 @@ static RECORD: extern "C" fn() = {
             }
         }
         IGNORED.store(bits, Ordering::Relaxed);
+        let mut closed = 0;
+        for fd in 0..=2 {
+            // SAFETY: fcntl(2) with F_GETFD reads no memory.
+            if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+                closed |= 1 << fd;
+            }
+        }
+        CLOSED.store(closed, Ordering::Relaxed);
     }
     record
 };

@@ -17,7 +17,7 @@ mod wait;
 pub use end::die_as;
 pub use group::{Group, GroupId};
 pub(crate) use inherited::{block_all, full_set, set_mask};
-pub use inherited::{ignore_ttou, ignored_at_start, unblock_all};
+pub use inherited::{ignore_ttou, ignored_at_start, unblock_all, was_closed_at_start};
 pub use program::NoProgram;
 pub use spawn::{Announce, Job, Launch, SpawnError, spawn};
 pub use terminal::{StopOutcome, Terminal, stop_own_group};

@@ -12,6 +12,8 @@ use nix::unistd::{AccessFlags, eaccess};
 pub enum NoProgram {
     /// There is none: exit 127 (POSIX, 2.8.2 Exit Status for Commands).
     NotFound,
+    /// It is there, but the program that its first line names is not: 127 too, as bash, dash and env(1) have it.
+    NoInterpreter,
     /// There is one that can't be executed: exit 126 (ibid.). The reason is in the error.
     CannotExecute(io::Error),
 }

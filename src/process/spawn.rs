@@ -113,7 +113,7 @@ fn why(error: io::Error) -> SpawnError {
         Some(NOT_ANNOUNCED) => SpawnError::NotAnnounced(io::Error::from(io::ErrorKind::BrokenPipe)),
         // The file was there a moment ago, so it is the interpreter behind "#!" that is missing, which bash, dash and
         // env(1) call "not found" too.
-        Some(libc::ENOENT) => SpawnError::NoProgram(NoProgram::NotFound),
+        Some(libc::ENOENT) => SpawnError::NoProgram(NoProgram::NoInterpreter),
         Some(
             libc::EACCES
             | libc::EPERM

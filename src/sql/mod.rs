@@ -175,6 +175,29 @@ pub const MAKE_LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('pgle
 /// Parameter: the table's quoted name.
 pub const EXISTS: &str = "SELECT to_regclass($1) IS NOT NULL";
 
+/// What keeps a table of this name from holding leases, or NULL. No row: there is no such table.
+/// Parameter: the table's quoted name.
+pub const MISSHAPEN: &str = "\
+SELECT CASE
+       WHEN c.relkind NOT IN ('r', 'p') THEN 'it is no table'
+       WHEN (SELECT count(*)
+               FROM pg_attribute AS a
+              WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                AND (a.attname, a.atttypid::regtype::text) IN (
+                    ('key', 'text'), ('key', 'character varying'), ('holder', 'text'), ('holder', 'character varying'),
+                    ('fence', 'bigint'), ('acquired_at', 'timestamp with time zone'),
+                    ('expires_at', 'timestamp with time zone'))) < 5
+       THEN 'it lacks columns: key text, holder text, fence bigint, acquired_at timestamptz, expires_at timestamptz'
+       WHEN NOT EXISTS (
+            SELECT FROM pg_index AS i
+              JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+             WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+               AND i.indnkeyatts = 1 AND a.attname = 'key')
+       THEN 'key is not its primary key'
+       END
+  FROM pg_class AS c
+ WHERE c.oid = to_regclass($1)";
+
 /// Whether a row that another program inserts without a fence gets one that is tied to the clock. No row: no such column.
 /// Parameter: the table's quoted name.
 ///
@@ -198,8 +221,8 @@ const CREATE: &str = "\
 CREATE TABLE IF NOT EXISTS {t} (
     key         text        PRIMARY KEY,
     holder      text        NOT NULL,
-    fence       bigint      NOT NULL DEFAULT {micros:clock_timestamp()},
-    acquired_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    fence       bigint      NOT NULL DEFAULT {micros:pg_catalog.clock_timestamp()},
+    acquired_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     expires_at  timestamptz NOT NULL,
     CONSTRAINT lease_validity CHECK (expires_at > acquired_at)
 ) WITH (fillfactor = 50)";
@@ -266,13 +289,11 @@ impl Statements {
     }
 }
 
-/// The SQL of `lease init --print`: what the first claim would run.
+/// The SQL of `lease init --print`: what the first claim would run. No BEGIN and no COMMIT, since a migration tool has its
+/// own; nothing in it depends on the search path.
 #[must_use]
 pub fn script(table: &Table) -> String {
-    format!(
-        "BEGIN;\nSET LOCAL search_path = pg_catalog;\n{};\nCOMMIT;\n",
-        Statements::new(table).create
-    )
+    format!("{};\n", Statements::new(table).create)
 }
 
 /// Replaces the `{word:argument}` fragments.

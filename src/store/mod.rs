@@ -48,6 +48,8 @@ pub struct Listing {
     pub rows: Vec<Row>,
     /// Whether a row that another program inserts gets a constant as its fence.
     pub unsafe_default: bool,
+    /// The name of the table, if there is none.
+    pub no_table: Option<String>,
 }
 
 impl Store {
@@ -147,7 +149,7 @@ impl Store {
         match answered {
             // Whoever comes next makes a new table and claims at once.
             Err(failure) if failure.fault == Fault::NoTable => Ok(Sent {
-                answer: Renewal::Lost(Loss::Gone),
+                answer: Renewal::Lost(self.no_table()),
                 at: BootTime::now(),
             }),
             other => other.map_err(|f| self.advise_grant(f, "SELECT, INSERT, UPDATE")),
@@ -176,7 +178,7 @@ impl Store {
             move |client: &mut Client| outcome::release(client, &statements, &lease, hold)
         });
         match answered {
-            Err(failure) if failure.fault == Fault::NoTable => Ok(Release::Lost(Loss::Gone)),
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Release::Lost(self.no_table())),
             Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
             // The first try found the term and ended it; its COMMIT got no answer. Whatever came after it, came after it.
             Ok((
@@ -213,7 +215,9 @@ impl Store {
             move |client: &mut Client| outcome::evict(client, &statements, &key, fence, hold)
         });
         match answered {
-            Err(failure) if failure.fault == Fault::NoTable => Ok(Eviction::Free),
+            Err(failure) if failure.fault == Fault::NoTable => {
+                Ok(Eviction::NoTable(self.table.shown()))
+            }
             Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
             Ok(sent) => Ok(sent.answer),
         }
@@ -255,13 +259,17 @@ impl Store {
                     answer: Listing {
                         rows,
                         unsafe_default,
+                        no_table: None,
                     },
                     wrote: false,
                 })
             }
         });
         match answered {
-            Err(failure) if failure.fault == Fault::NoTable => Ok(Listing::default()),
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Listing {
+                no_table: Some(self.table.shown()),
+                ..Listing::default()
+            }),
             Err(failure) => Err(self.advise_grant(failure, "SELECT")),
             Ok(sent) => Ok(sent.answer),
         }
@@ -293,10 +301,11 @@ impl Store {
             idle: self.limit,
             repeatable: true,
         };
-        let name = self.table.quoted();
+        let (name, shown) = (self.table.quoted(), self.table.shown());
         let answered = self.operate(&plan, None, || {
             let (statements, name, more) =
                 (Arc::clone(&self.statements), name.clone(), more.to_vec());
+            let shown = shown.clone();
             move |client: &mut Client| {
                 query(client, sql::MAKE_LOCK, &[(&name, Type::TEXT)])?;
                 let exists = query(client, sql::EXISTS, &[(&name, Type::TEXT)])?;
@@ -305,6 +314,13 @@ impl Store {
                     client
                         .batch_execute(&statements.create)
                         .map_err(|e| Failure::from_postgres(&e))?;
+                }
+                let shape = query(client, sql::MISSHAPEN, &[(&name, Type::TEXT)])?;
+                if let Some(fault) = shape.first().and_then(|r| r.get::<_, Option<String>>(0)) {
+                    return Err(Failure::new(
+                        Fault::Refused,
+                        format!("{shown} exists, but is not a lease table: {fault} (name another with --table)"),
+                    ));
                 }
                 for script in &more {
                     client
@@ -327,15 +343,24 @@ impl Store {
         }
     }
 
+    fn no_table(&self) -> Loss {
+        Loss::NoTable(self.table.shown())
+    }
+
+    /// Names the GRANT that is missing, as far as can be told: the server does not say in so many words whether it was the
+    /// schema or the table.
     fn advise_grant(&self, failure: Failure, privileges: &str) -> Failure {
         if failure.fault != Fault::Denied {
             return failure;
         }
-        failure.advise(&format!(
-            "GRANT {privileges} ON {} TO {}",
-            self.table.shown(),
-            sql::quote(self.settings.user())
-        ))
+        let (table, role) = (self.table.shown(), sql::quote(self.settings.user()));
+        let schema = self.table.schema_shown();
+        let usage = if schema == "public" {
+            String::new()
+        } else {
+            format!("GRANT USAGE ON SCHEMA {schema} TO {role}; ")
+        };
+        failure.advise(&format!("{usage}GRANT {privileges} ON {table} TO {role}"))
     }
 }
 

@@ -11,7 +11,6 @@ use super::bounded::{self, Answer, Attempt, Sent};
 use super::failure::{Applied, Failure};
 use crate::clock::BootTime;
 use crate::connect::Access;
-use crate::timing::human;
 
 /// How often one operation asks at once, again and again, within its time.
 const TRIES: u32 = 5;
@@ -68,7 +67,7 @@ impl Store {
                 commits: plan.access == Access::Write,
             };
             let result = bounded::attempt(attempt, interrupt, work());
-            let took = human(BootTime::now().since(started));
+            let took = format!("{} ms", BootTime::now().since(started).as_millis());
             match result {
                 Ok(sent) => {
                     (self.narrate)(&format!("{}: answered after {took}", plan.what));

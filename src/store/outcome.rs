@@ -154,7 +154,11 @@ pub(super) fn release(
     }
     only_read(match loss(client, sql, lease)? {
         Loss::Released => Release::AlreadyReleased,
-        lost @ (Loss::Taken(_) | Loss::Expired | Loss::Gone) => Release::Lost(lost),
+        lost @ (Loss::Taken(_)
+        | Loss::Mismatch(_)
+        | Loss::Expired
+        | Loss::NoRow
+        | Loss::NoTable(_)) => Release::Lost(lost),
     })
 }
 
@@ -163,14 +167,15 @@ fn loss(client: &mut Client, sql: &Statements, lease: &Lease) -> Result<Loss, Fa
     let k = lease.key.as_str();
     let rows = query(client, &sql.look, &[(&k, Type::TEXT)])?;
     let Some(found) = rows.first() else {
-        return Ok(Loss::Gone);
+        return Ok(Loss::NoRow);
     };
     let found = row(found, 0)?;
     let same_fence = found.fence == lease.fence;
     Ok(match &found.holder {
         None if same_fence => Loss::Released,
         Some(holder) if same_fence && holder == lease.holder.as_str() => Loss::Expired,
-        None | Some(_) => Loss::Taken(found),
+        None | Some(_) if found.fence > lease.fence => Loss::Taken(found),
+        None | Some(_) => Loss::Mismatch(found),
     })
 }
 

@@ -16,7 +16,7 @@ fn lease_killed_while_it_stops_its_job_leaves_the_rest_to_the_watchdog() {
     let job = deaf(&SLOW, &key, &journal).on(shared()).spawn();
     until_it_ticks(&journal);
     steal(shared(), &key);
-    job.wait_for_line("stopping the job");
+    job.wait_for_line("the job is stopped");
     job.signal(Signal::SIGKILL);
     nothing_left(&job, &key);
 }
@@ -27,7 +27,7 @@ fn lease_frozen_while_it_stops_its_job_leaves_the_rest_to_the_watchdog() {
     let job = deaf(&SLOW, &key, &journal).on(shared()).spawn();
     until_it_ticks(&journal);
     steal(shared(), &key);
-    job.wait_for_line("stopping the job");
+    job.wait_for_line("the job is stopped");
     job.signal(Signal::SIGSTOP);
     until_gone(&key);
     job.signal(Signal::SIGCONT);
@@ -40,7 +40,7 @@ fn a_watchdog_killed_while_lease_stops_the_job_is_not_missed() {
     let job = deaf(&SLOW, &key, &journal).on(shared()).spawn();
     until_it_ticks(&journal);
     steal(shared(), &key);
-    job.wait_for_line("stopping the job");
+    job.wait_for_line("the job is stopped");
     watchdog(&job).signal(Signal::SIGKILL);
     let watched = job.processes();
     job.wait().expect_code(76);

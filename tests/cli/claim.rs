@@ -243,14 +243,28 @@ fn an_interrupt_ends_a_wait_at_once_and_leaves_nothing_claimed() {
 
 #[test]
 fn a_claim_that_can_not_be_printed_is_given_back() {
-    let key = key();
-    let script = format!("\"$LEASE\" claim '{key}' >/dev/full");
-    let out = Lease::program("/bin/sh")
-        .args(["-c", &script])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
-        .on(shared())
+    for stdout in [">/dev/full", ">&-"] {
+        let key = key();
+        let script = format!("\"$LEASE\" claim '{key}' {stdout}");
+        let out = Lease::program("/bin/sh")
+            .args(["-c", &script])
+            .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+            .on(shared())
+            .output()
+            .expect_code(125);
+        assert!(out.stderr.contains("the lease was released"), "{out:?}");
+        assert!(!out.stderr.contains("os error"), "{out:?}");
+        assert_eq!(column(shared(), &key, "holder"), "");
+    }
+}
+
+#[test]
+fn a_wait_is_not_made_longer_by_a_database_that_does_not_answer() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    let out = Lease::new(["claim", "--wait", "1s", "--db-timeout", "1h", "k"])
+        .url(format!("postgres://app@127.0.0.1:{port}/app"))
         .output()
-        .expect_code(125);
-    assert!(out.stderr.contains("the lease was released"), "{out:?}");
-    assert_eq!(column(shared(), &key, "holder"), "");
+        .expect_code(69);
+    assert!(out.took < Duration::from_secs(20), "{out:?}");
 }

@@ -177,3 +177,24 @@ fn a_password_is_in_no_message_at_any_verbosity() {
         }
     }
 }
+
+#[test]
+fn without_descriptors_lease_says_what_it_can_not_do_and_does_not_panic() {
+    // With fewer than four a program is not even loaded.
+    for most in 4..16 {
+        let limited = format!("ulimit -n {most}; exec \"$@\"");
+        let key = crate::support::key();
+        let out = Lease::new(["run", &key, "--", "echo", "ran"])
+            .wrapped(["sh", "-c", &limited, "sh"])
+            .on(shared())
+            .output();
+        if out.stdout == "ran\n" {
+            out.expect_code(0);
+            continue;
+        }
+        assert!(matches!(out.code, Some(69 | 125)), "{most}: {out}");
+        assert_eq!(out.stdout, "");
+        assert_eq!(out.stderr.lines().count(), 1, "{most}: {out}");
+        assert!(out.stderr.starts_with("lease: cannot "), "{most}: {out}");
+    }
+}

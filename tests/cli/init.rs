@@ -148,3 +148,86 @@ fn with_fencing_installs_the_check_and_print_shows_the_same() {
         assert_eq!(stale.code().map(|c| c.code()), Some("LF001"));
     }
 }
+
+#[test]
+fn a_table_of_that_name_that_can_hold_no_leases_is_refused_with_the_reason() {
+    let server = shared();
+    let cases = [
+        (
+            "CREATE TABLE public.lease AS SELECT 'k'::text AS key, 'h'::text AS holder, 1::bigint AS fence, now() AS acquired_at, now() AS expires_at",
+            "key is not its primary key",
+        ),
+        (
+            "CREATE TABLE public.lease (key text PRIMARY KEY, holder text, fence integer, acquired_at timestamptz, expires_at timestamptz)",
+            "it lacks columns",
+        ),
+        ("CREATE TABLE public.lease (id integer)", "it lacks columns"),
+        (
+            "CREATE VIEW public.lease AS SELECT 'k'::text AS key",
+            "it is no table",
+        ),
+    ];
+    for (sql, reason) in cases {
+        let database = database(server);
+        server.psql_in(&database, sql);
+        let out = Lease::new(["init"])
+            .url(server.url_for("postgres", &database))
+            .output()
+            .expect_code(69);
+        assert!(out.stderr.contains(reason), "{sql}: {out:?}");
+        assert_eq!(out.stderr.lines().count(), 1, "{sql}: {out:?}");
+    }
+}
+
+#[test]
+fn the_printed_sql_leaves_the_transaction_to_whoever_runs_it() {
+    let server = shared();
+    let database = database(server);
+    let printed = Lease::new(["init", "--print"])
+        .output()
+        .expect_code(0)
+        .stdout;
+    let migration = format!("BEGIN; CREATE TABLE other (a int); {printed} SELECT 1/0; COMMIT");
+    server
+        .try_psql_in(&database, &migration)
+        .expect_err("the migration fails");
+    assert_eq!(
+        server.psql_in(
+            &database,
+            "SELECT to_regclass('other') IS NULL AND to_regclass('public.lease') IS NULL"
+        ),
+        "t",
+        "and leaves nothing behind"
+    );
+}
+
+#[test]
+fn a_schema_that_may_not_be_used_is_part_of_the_advice() {
+    let server = shared();
+    let database = database(server);
+    let role = format!("outsider_{}", crate::support::serial());
+    server.psql_in(
+        &database,
+        &format!("CREATE SCHEMA ops; CREATE ROLE {role} LOGIN"),
+    );
+    let url = |user: &str| server.url_for(user, &database);
+    Lease::new(["init", "--table", "ops.l"])
+        .url(url("postgres"))
+        .output()
+        .expect_code(0);
+    let claim = || {
+        Lease::new(["claim", "--table", "ops.l", "k"])
+            .url(url(&role))
+            .output()
+    };
+    let out = claim().expect_code(69);
+    let advice = out
+        .stderr
+        .split_once('(')
+        .expect("advice")
+        .1
+        .trim_end()
+        .trim_end_matches(')');
+    server.psql_in(&database, advice);
+    claim().expect_code(0);
+}

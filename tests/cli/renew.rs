@@ -114,11 +114,14 @@ fn each_way_of_losing_has_its_own_words() {
         literal(&key)
     ));
     let out = with_term("renew", &held).output().expect_code(76);
-    assert!(out.stderr.contains("its row is gone"), "{out:?}");
+    assert!(
+        out.stderr.contains("the table has no row for it"),
+        "{out:?}"
+    );
     let held = claimed(&key, &[]);
     lease(&["release", "--force", &key]).output().expect_code(0);
     let out = with_term("renew", &held).output().expect_code(76);
-    assert!(out.stderr.contains("released by somebody else"), "{out:?}");
+    assert!(out.stderr.contains("it has been released"), "{out:?}");
     let out = lease(&[
         "--table",
         "no_such_table",
@@ -130,7 +133,11 @@ fn each_way_of_losing_has_its_own_words() {
         "k",
     ])
     .output();
-    assert!(out.expect_code(76).stderr.contains("gone"));
+    assert!(
+        out.expect_code(76)
+            .stderr
+            .contains("there is no table public.no_such_table")
+    );
 }
 
 #[test]
@@ -154,4 +161,52 @@ fn a_term_is_key_holder_and_fence_together() {
         .expect_code(76);
     }
     assert_eq!(row_text(shared(), &key), before);
+}
+
+#[test]
+fn a_term_that_never_was_is_not_called_taken() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    let fence = held.fence.to_string();
+    let other = lease(&["renew", "--holder", "me", "--fence", &fence, &key])
+        .output()
+        .expect_code(76);
+    assert!(
+        other
+            .stderr
+            .contains(&format!("another term: holder {}", held.holder)),
+        "{other:?}"
+    );
+    let larger = (held.fence + 1).to_string();
+    let other = lease(&["renew", "--holder", &held.holder, "--fence", &larger, &key])
+        .output()
+        .expect_code(76);
+    assert!(other.stderr.contains("another term"), "{other:?}");
+    with_term("release", &held).output().expect_code(0);
+    let released = with_term("renew", &held).output().expect_code(76);
+    assert!(
+        released.stderr.contains("it has been released"),
+        "{released:?}"
+    );
+}
+
+#[test]
+fn an_error_is_said_once() {
+    for verb in [
+        &["renew"][..],
+        &["release"],
+        &["claim"],
+        &["status"],
+        &["init"],
+    ] {
+        let mut call = lease(verb).url("host=/nowhere");
+        if verb[0] != "status" && verb[0] != "init" {
+            call = call.arg("k");
+        }
+        if verb[0] == "renew" || verb[0] == "release" {
+            call = call.args(["--holder", "h", "--fence", "1"]);
+        }
+        let out = call.output().expect_code(69);
+        assert_eq!(out.stderr.matches("/nowhere").count(), 1, "{out:?}");
+    }
 }

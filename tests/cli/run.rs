@@ -54,13 +54,9 @@ fn the_job_knows_its_key_its_holder_and_its_fence() {
 #[test]
 fn the_lease_is_held_at_every_moment_of_the_job_under_one_fence() {
     let key = key();
-    let job = run(
-        &["--ttl", "2s"],
-        &key,
-        &["sh", "-c", "echo ready; sleep 10"],
-    )
-    .on(shared())
-    .spawn();
+    let job = run(&["--ttl", "2s"], &key, &["sh", "-c", "echo ready; sleep 8"])
+        .on(shared())
+        .spawn();
     job.wait_for_line("ready");
     let process = of_job(&key).remove(0);
     let mut client = shared().client();
@@ -303,7 +299,7 @@ fn a_row_deleted_by_hand_is_a_lost_lease_and_the_next_claim_works() {
         literal(&key)
     ));
     let out = job.wait().expect_code(76);
-    assert!(out.stderr.contains("its row is gone"), "{out}");
+    assert!(out.stderr.contains("the table has no row for it"), "{out}");
     crate::support::job::until_gone(&key);
     let next = lease(&["claim", "--format", "json", &key])
         .output()

@@ -234,3 +234,29 @@ fn a_signal_that_comes_with_the_end_of_the_job_does_not_keep_the_lease_from_bein
         }
     });
 }
+
+#[test]
+fn a_run_interrupted_at_any_moment_of_its_start_leaves_neither_a_job_nor_a_lease() {
+    // The first one may be too early to make the table.
+    crate::lease(&["init"]).output().expect_code(0);
+    std::thread::scope(|scope| {
+        for (lane, signal) in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
+            .into_iter()
+            .enumerate()
+        {
+            let key = format!("{}-{lane}", key());
+            scope.spawn(move || {
+                for round in 0..16 {
+                    let job = run(&["--wait", "30s"], &key, &["sleep", "1000"])
+                        .on(shared())
+                        .spawn();
+                    std::thread::sleep(std::time::Duration::from_millis(4 * round));
+                    job.signal(signal);
+                    let out = job.wait().expect_signal(signal);
+                    assert!(of_job(&key).is_empty(), "{out}");
+                    assert_eq!(column(shared(), &key, "holder"), "", "{out}");
+                }
+            });
+        }
+    });
+}

@@ -144,7 +144,7 @@ fn a_forced_release_evicts_the_run() {
         .output()
         .expect_code(0);
     let out = job.wait().expect_code(76);
-    assert!(out.stderr.contains("released by somebody else"), "{out}");
+    assert!(out.stderr.contains("it has been released"), "{out}");
     until_gone(&key);
 }
 

@@ -165,7 +165,10 @@ fn a_missing_table_is_no_leases_and_is_not_made() {
     let out = call(&["status"]).output().expect_code(0);
     assert_eq!(
         (out.stdout.as_str(), out.stderr.as_str()),
-        ("", "lease: no leases\n")
+        (
+            "",
+            "lease: no leases\nlease: there is no table public.lease yet (see --table); the first claim makes it\n"
+        )
     );
     let out = call(&["status", "--format", "json"])
         .output()

@@ -8,7 +8,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
     let server = shared();
     let database = database(server);
     let long_key = "k".repeat(1025);
-    let long_name = "n".repeat(250);
+    let long_name = "n".repeat(256);
     let cases: &[(&[&str], &str)] = &[
         (&[], "no command given"),
         (&["stauts"], "'status'"),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::claim;
 use crate::support::{Lease, Running, Server, key, until};
+use crate::{claim, column};
 
 /// A run whose job ends when it is told to.
 struct Job {
@@ -138,4 +138,42 @@ fn a_claim_survives_the_end_of_its_session() {
     });
     transaction.commit().expect("the row is unlocked");
     claiming.wait().expect_code(0);
+}
+
+#[test]
+fn a_server_that_restarts_while_the_job_ends_costs_nobody_the_time_to_hold() {
+    let server = Server::builder().fsync(true).start();
+    let key = key();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let go = crate::support::keeper::dir("stop").join("now");
+    let job = format!("until test -e '{}'; do sleep 0.1; done", go.display());
+    let run = Lease::new([
+        "run",
+        "--ttl",
+        "60s",
+        "--db-timeout",
+        "20s",
+        "--hold-at-least",
+        "1h",
+        &key,
+    ])
+    .args(["--", "sh", "-c", &job])
+    .on(&server)
+    .spawn();
+    until("the lease is claimed", || {
+        !column(&server, &key, "holder").is_empty()
+    });
+    server.crash();
+    std::fs::write(&go, "").expect("a file");
+    until("the job has ended", || {
+        crate::support::proc::no_process_with_env("LEASE_KEY", &key)
+    });
+    server.start();
+    let out = run.wait_within(Duration::from_secs(60)).expect_code(0);
+    assert_eq!(out.stderr, "");
+    assert_eq!(column(&server, &key, "holder"), "");
+    assert_eq!(
+        column(&server, &key, "expires_at - acquired_at = '1h'"),
+        "t"
+    );
 }

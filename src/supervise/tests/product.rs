@@ -22,7 +22,7 @@ fn events(now: BootTime) -> Vec<Event> {
         Event::Leftovers(2),
         Event::Renewed(now + TTL),
         Event::RenewFailed("no route".to_owned()),
-        Event::Lost(Loss::Gone),
+        Event::Lost(Loss::NoRow),
         Event::HeartbeatDied,
         Event::WatchdogDied,
         Event::Unprotected("no pipe".to_owned()),
@@ -246,7 +246,7 @@ impl Witness {
         for _ in 0..20 {
             if self.finish.is_some() {
                 self.feed(TTL * 9, Event::Tick);
-                self.feed(TTL, Event::Lost(Loss::Gone));
+                self.feed(TTL, Event::Lost(Loss::NoRow));
                 return;
             }
             let counts = |actions: &[Action]| actions.contains(&Action::CountLeftovers);
@@ -276,7 +276,7 @@ impl Witness {
 /// A run in each phase, by each way into it.
 fn phases(on_loss: OnLoss) -> Vec<Witness> {
     let exit = || Event::JobExited(Ended::Code(1), Foreground::Other);
-    let lost = || Event::Lost(Loss::Gone);
+    let lost = || Event::Lost(Loss::NoRow);
     let moment = Duration::from_millis(5);
     let rows: Vec<Vec<(Duration, Event)>> = vec![
         vec![],

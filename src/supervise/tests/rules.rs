@@ -56,8 +56,8 @@ fn the_lease_is_released_when_the_job_is_reaped_and_its_group_is_empty() {
 #[test]
 fn a_taken_lease_stops_the_job_and_is_never_released() {
     let mut run = Drive::new();
-    let lost = Report::Lost(Reason::Over(Loss::Gone));
-    assert_eq!(run.at(5, Event::Lost(Loss::Gone)), stop_and(15, lost));
+    let lost = Report::Lost(Reason::Over(Loss::NoRow));
+    assert_eq!(run.at(5, Event::Lost(Loss::NoRow)), stop_and(15, lost));
     assert_eq!(run.supervisor.next_wakeup(), Some(at(15)));
     assert_eq!(run.at(14, Event::Tick), []);
     assert_eq!(run.at(15, Event::Tick), killed());
@@ -153,7 +153,7 @@ fn a_job_that_may_outlive_its_lease_is_told_nothing_and_the_loss_is_reported_onc
             Loss::Expired
         )))]
     );
-    assert_eq!(run.at(501, Event::Lost(Loss::Gone)), []);
+    assert_eq!(run.at(501, Event::Lost(Loss::NoRow)), []);
     assert_eq!(run.at(501, Event::RenewFailed("x".to_owned())), []);
     assert_eq!(
         run.all(502, [ENDED, Event::Leftovers(0)]),
@@ -177,7 +177,7 @@ fn every_signal_is_passed_on_once_and_is_the_jobs_affair() {
 fn int_or_term_cuts_a_stop_short() {
     for signal in [SIGINT, SIGTERM] {
         let mut run = Drive::new();
-        run.at(5, Event::Lost(Loss::Gone));
+        run.at(5, Event::Lost(Loss::NoRow));
         assert_eq!(run.at(6, Event::Signal(SIGHUP)), [Action::Signal(SIGHUP)]);
         assert_eq!(run.at(6, Event::Signal(SIGTSTP)), []);
         assert_eq!(run.at(6, Event::Signal(signal)), killed());
@@ -208,7 +208,7 @@ fn leftovers_are_counted_stopped_and_waited_for_before_the_release() {
 #[test]
 fn what_a_stopped_job_leaves_gets_no_second_term() {
     let mut run = Drive::new();
-    run.at(5, Event::Lost(Loss::Gone));
+    run.at(5, Event::Lost(Loss::NoRow));
     run.at(6, ENDED);
     assert_eq!(run.at(6, Event::Leftovers(2)), []);
     assert_eq!(run.at(15, Event::Tick)[..2], killed());
@@ -256,7 +256,7 @@ fn a_dead_watchdog_is_replaced_and_told_what_the_old_one_knew() {
             Action::Report(Report::WatchdogDied)
         ]
     );
-    run.at(5, Event::Lost(Loss::Gone));
+    run.at(5, Event::Lost(Loss::NoRow));
     assert_eq!(
         run.at(6, Event::WatchdogDied)[0],
         Action::ReplaceWatchdog(Word::KillAt(at(15)))
@@ -309,7 +309,7 @@ fn a_stopped_job_stops_lease_where_a_shell_has_to_see_it() {
 #[test]
 fn a_job_that_is_stopped_while_it_should_end_is_continued() {
     let mut run = Drive::new();
-    run.at(5, Event::Lost(Loss::Gone));
+    run.at(5, Event::Lost(Loss::NoRow));
     assert_eq!(
         run.at(6, Event::JobStopped(SIGTSTP, Foreground::Job)),
         [Action::Signal(SIGCONT)]
@@ -346,8 +346,8 @@ fn a_ctrl_c_that_only_the_job_saw_is_passed_up() {
 fn a_grace_is_never_longer_than_what_is_left_until_the_deadline() {
     let mut run = Drive::new();
     run.at(20, Event::Renewed(at(20) + GRACE * 2));
-    assert_eq!(run.at(29, Event::Lost(Loss::Gone))[..3], stop(39));
+    assert_eq!(run.at(29, Event::Lost(Loss::NoRow))[..3], stop(39));
     let mut run = Drive::new();
     run.at(49, Event::Renewed(at(62)));
-    assert_eq!(run.at(51, Event::Lost(Loss::Gone))[..3], stop(61));
+    assert_eq!(run.at(51, Event::Lost(Loss::NoRow))[..3], stop(61));
 }

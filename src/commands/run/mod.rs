@@ -1,32 +1,28 @@
 //! `lease run`: runs a job while holding a lease. The one event loop is here; what an event means is decided in
 //! `supervise`.
 
+mod end;
+mod start;
+
 use std::collections::VecDeque;
-use std::ffi::OsStr;
-use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::{Ending, claim_failed, fresh_holder, store, voice, waiting};
+use super::{Ending, claim_failed, fresh_holder, gave_up, store, voice, waiting};
 use crate::acquire::{Acquired, Input, Wanted, acquire};
 use crate::cli::{Common, OnLoss, Run};
 use crate::clock::BootTime;
 use crate::exit::Exit;
 use crate::heartbeat::{Beat, Heartbeat};
-use crate::lease::{Grant, Lease, Release, Renewal};
+use crate::lease::{Grant, Lease};
 use crate::output::{self, Speaker};
-use crate::process::{
-    self, Change, Children, Job, Launch, NoProgram, SpawnError, StopOutcome, Terminal,
-};
+use crate::process::{self, Change, Children, Job, StopOutcome, Terminal};
 use crate::signals::{self, Caught};
 use crate::store::{Sent, Store};
-use crate::supervise::{
-    Action, Ended, Event, Finish, Foreground, RunExit, Start, Supervisor, Word,
-};
+use crate::supervise::{Action, Ended, Event, Finish, Foreground, Report, Start, Supervisor};
 use crate::timing::{self, Timing, Ttl};
 use crate::watchdog::Watchdog;
 
@@ -94,7 +90,7 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
     let granted = match acquired {
         Ok(Acquired::Granted(granted)) => granted,
         Ok(Acquired::Held(row)) => {
-            guard.speaker.info(output::held_by(&row));
+            guard.speaker.info(gave_up(args.acquire.wait, &row));
             return Ok(guard.leave(Ending::Code(args.acquire.conflict_exit_code)));
         }
         Ok(Acquired::Interrupted) => return Ok(guard.leave(interrupted(signal))),
@@ -141,6 +137,8 @@ struct Running {
     supervisor: Supervisor,
     /// Whether it was said that the job can't be signalled.
     out_of_reach: bool,
+    /// Whether the last TERM had anybody to hit.
+    was_there_to_stop: bool,
 }
 
 impl Running {
@@ -168,7 +166,7 @@ impl Guard {
         let job = match self.start(args, &grant.lease, deadline, terminal.as_mut()) {
             Ok(job) => job,
             Err(error) => {
-                let (ending, message) = cannot_start(&args.command[0], error);
+                let (ending, message) = start::cannot_start(&args.command[0], error);
                 self.speaker.error(message);
                 return Ok(self.give_up(&grant, ending));
             }
@@ -188,6 +186,7 @@ impl Guard {
             expires_at: grant.expires_at,
             supervisor,
             out_of_reach: false,
+            was_there_to_stop: false,
         };
         let beats = self.sender.clone();
         let tell = move |beat| drop(beats.send(Input::Beat(beat)));
@@ -203,104 +202,6 @@ impl Guard {
             heartbeat.stop();
         }
         Ok(self.end(&running, finish))
-    }
-
-    /// A claim can take long, behind a locked row for example. The job gets a lease that still has its time.
-    fn enough_time(&self, grant: Grant, at: BootTime) -> Result<(Grant, BootTime), Ending> {
-        if !self.timing.next_beat(at).has_passed() {
-            return Ok((grant, at));
-        }
-        let key = grant.lease.key.as_str();
-        match self
-            .store
-            .renew(&grant.lease, self.timing.ttl(), self.timing.db_timeout())
-        {
-            Ok(Sent {
-                answer: Renewal::Renewed(renewed),
-                at,
-            }) if !self.timing.stop_at(self.timing.deadline(at)).has_passed() => Ok((renewed, at)),
-            Ok(Sent {
-                answer: Renewal::Lost(loss),
-                ..
-            }) => {
-                self.speaker.error(format!(
-                    "{key} is lost before the job was started: {}",
-                    output::loss(&loss)
-                ));
-                Err(Ending::Exit(Exit::Lost))
-            }
-            Ok(Sent {
-                answer: Renewal::Renewed(_),
-                ..
-            }) => {
-                self.speaker.error(format!(
-                    "the database is too slow for --ttl {}: {key} is nearly over when it is granted, so the job is not started",
-                    timing::human(self.timing.ttl().get())
-                ));
-                drop(
-                    self.store
-                        .release(&grant.lease, Duration::ZERO, self.timing.db_timeout()),
-                );
-                Err(Ending::Exit(Exit::Unavailable))
-            }
-            Err(failure) => {
-                self.speaker.error(format!(
-                    "cannot renew {key}, so the job is not started: {failure}"
-                ));
-                Err(Ending::Exit(Exit::Unavailable))
-            }
-        }
-    }
-
-    /// Starts the job under the watchdog's eyes. One that was killed while the claim waited is replaced.
-    fn start(
-        &mut self,
-        args: &Run,
-        lease: &Lease,
-        deadline: BootTime,
-        terminal: Option<&mut Terminal>,
-    ) -> Result<Job, SpawnError> {
-        if self.on_loss == OnLoss::Stop {
-            let told = self
-                .watchdog
-                .as_mut()
-                .map(|w| w.tell(Word::Deadline(deadline)));
-            if self.children.watchdog.is_none() || !matches!(told, Some(Ok(()))) {
-                self.replace_watchdog(None, Word::Deadline(deadline))
-                    .map_err(SpawnError::NotAnnounced)?;
-            }
-        }
-        let fence = lease.fence.to_string();
-        let environment = [
-            ("FENCE", OsStr::new(&fence)),
-            ("LEASE_KEY", OsStr::new(lease.key.as_str())),
-            ("LEASE_HOLDER", OsStr::new(lease.holder.as_str())),
-        ];
-        process::spawn(Launch {
-            command: &args.command,
-            environment: &environment,
-            announce: self.watchdog.as_ref().map(Watchdog::announcer),
-            terminal,
-        })
-    }
-
-    fn replace_watchdog(&mut self, job: Option<&Job>, word: Word) -> io::Result<()> {
-        if let Some(mut old) = self.watchdog.take()
-            && self.children.watchdog.is_none()
-        {
-            old.was_reaped();
-        }
-        // One that could not be told everything ends with this function, and with it its number.
-        self.children.watchdog = None;
-        let grace = self.timing.grace();
-        let mut watchdog = match job {
-            Some(job) => Watchdog::start_over(grace, job.group())?,
-            None => Watchdog::start(grace)?,
-        };
-        watchdog.tell(word)?;
-        self.children.watchdog = Some(watchdog.pid());
-        self.watchdog = Some(watchdog);
-        Ok(())
     }
 
     /// Feeds events in and carries actions out until nothing of the job is left.
@@ -367,6 +268,10 @@ impl Guard {
     ) -> Option<Finish> {
         match action {
             Action::Signal(signal) => {
+                if signal == libc::SIGTERM {
+                    // A job that the watchdog had stopped before this process woke up is not killed by it.
+                    running.was_there_to_stop = running.job.group().count() > 0;
+                }
                 if let Err(error) = running.job.group().signal(signal)
                     && error.raw_os_error() == Some(libc::EPERM)
                     && !running.out_of_reach
@@ -404,6 +309,7 @@ impl Guard {
             Action::CountLeftovers => {
                 events.push_back(Event::Leftovers(running.job.group().count()))
             }
+            Action::Report(Report::Killed) if !running.was_there_to_stop => {}
             Action::Report(report) => {
                 let (words, always) = output::report(&report, running.lease.key.as_str());
                 if always {
@@ -415,112 +321,5 @@ impl Guard {
             Action::Finish(finish) => return Some(finish),
         }
         None
-    }
-
-    /// Nothing of the job is left: release, and leave as it did.
-    fn end(mut self, running: &Running, finish: Finish) -> Ending {
-        self.watchdog = None;
-        let lost = finish.release && self.release(&running.lease, self.hold, &running.expires_at);
-        let ending = match finish.exit {
-            RunExit::AsJob { .. } if lost && self.on_loss == OnLoss::Stop => {
-                Ending::Exit(Exit::Lost)
-            }
-            RunExit::AsJob { ended, whole_group } => Ending::As { ended, whole_group },
-            RunExit::Lost => Ending::Exit(Exit::Lost),
-            RunExit::Failed => Ending::Exit(Exit::Failed),
-        };
-        self.leave(ending)
-    }
-
-    /// Releases, bounded in time; a signal that ends processes cuts it short, but not before [`PATIENCE`] is over. Answers
-    /// whether the lease turned out to be lost before.
-    fn release(&mut self, lease: &Lease, hold: Duration, expires_at: &str) -> bool {
-        let key = lease.key.as_str();
-        let (store, term, limit) = (self.store.clone(), lease.clone(), self.timing.db_timeout());
-        let (answers, answer) = mpsc::channel();
-        let started = thread::Builder::new()
-            .name("lease-release".to_owned())
-            .spawn(move || drop(answers.send(store.release(&term, hold, limit))));
-        let now = BootTime::now();
-        let (patient_until, until) = (now + PATIENCE, now + limit + SLICE);
-        let mut asked_to_leave = false;
-        let reason = if let Err(error) = started {
-            error.to_string()
-        } else {
-            loop {
-                match answer.recv_timeout(Duration::from_millis(20)) {
-                    Ok(Ok(Release::Released | Release::AlreadyReleased)) => {
-                        self.speaker.step(format!("released {key}"));
-                        return false;
-                    }
-                    Ok(Ok(Release::Lost(loss))) => {
-                        self.speaker.error(format!(
-                            "{key} was lost before the job ended: {}",
-                            output::loss(&loss)
-                        ));
-                        return true;
-                    }
-                    Ok(Err(failure)) => break failure.to_string(),
-                    Err(_) if until.has_passed() => {
-                        break "the database did not answer in time".to_owned();
-                    }
-                    Err(_) => {}
-                }
-                if let Ok(Input::Caught(caught)) = self.inputs.try_recv() {
-                    asked_to_leave |= caught.ends_a_wait();
-                }
-                if asked_to_leave && patient_until.has_passed() {
-                    break "interrupted".to_owned();
-                }
-            }
-        };
-        self.speaker.error(format!(
-            "{key} could not be released, so it stays until {expires_at}: {reason}"
-        ));
-        false
-    }
-
-    /// The job was never started: the lease is given back at once.
-    fn give_up(mut self, grant: &Grant, ending: Ending) -> Ending {
-        self.watchdog = None;
-        self.release(&grant.lease, Duration::ZERO, &grant.expires_at);
-        self.leave(ending)
-    }
-
-    fn leave(self, ending: Ending) -> Ending {
-        let Self {
-            speaker,
-            store,
-            watchdog,
-            ..
-        } = self;
-        // Ends it, if there is one.
-        drop(watchdog);
-        drop(store);
-        speaker.finish(LAST_WORDS);
-        ending
-    }
-}
-
-/// How a shell reports it, and a message.
-fn cannot_start(command: &OsStr, error: SpawnError) -> (Ending, String) {
-    let command = command.to_string_lossy();
-    match error {
-        SpawnError::NoProgram(NoProgram::NotFound) => (
-            Ending::Exit(Exit::NotFound),
-            format!("cannot run {command}: command not found"),
-        ),
-        SpawnError::NoProgram(NoProgram::CannotExecute(error)) => (
-            Ending::Exit(Exit::CannotExecute),
-            format!("cannot run {command}: {error}"),
-        ),
-        SpawnError::NotAnnounced(error) => (
-            Ending::Exit(Exit::Failed),
-            format!("cannot run {command}: there is no watchdog to guard it: {error}"),
-        ),
-        SpawnError::Failed(error) => (
-            Ending::Exit(Exit::Failed),
-            format!("cannot run {command}: {error}"),
-        ),
     }
 }

@@ -1,0 +1,161 @@
+//! From the grant to the running job.
+
+use std::ffi::OsStr;
+use std::io;
+use std::time::Duration;
+
+use super::{Ending, Guard};
+use crate::cli::{OnLoss, Run};
+use crate::clock::BootTime;
+use crate::exit::Exit;
+use crate::lease::{Grant, Lease, Renewal};
+use crate::output;
+use crate::process::{self, Job, Launch, NoProgram, SpawnError, Terminal};
+use crate::store::Sent;
+use crate::supervise::Word;
+use crate::timing;
+use crate::watchdog::Watchdog;
+
+impl Guard {
+    /// A claim can take long, behind a locked row for example. The job gets a lease that still has its time.
+    pub(super) fn enough_time(
+        &self,
+        grant: Grant,
+        at: BootTime,
+    ) -> Result<(Grant, BootTime), Ending> {
+        if !self.timing.next_beat(at).has_passed() {
+            return Ok((grant, at));
+        }
+        let key = grant.lease.key.as_str();
+        match self
+            .store
+            .renew(&grant.lease, self.timing.ttl(), self.timing.db_timeout())
+        {
+            Ok(Sent {
+                answer: Renewal::Renewed(renewed),
+                at,
+            }) if !self.timing.stop_at(self.timing.deadline(at)).has_passed() => Ok((renewed, at)),
+            Ok(Sent {
+                answer: Renewal::Lost(loss),
+                ..
+            }) => {
+                self.speaker.error(format!(
+                    "{key} is lost before the job was started: {}",
+                    output::loss(&loss)
+                ));
+                Err(Ending::Exit(Exit::Lost))
+            }
+            Ok(Sent {
+                answer: Renewal::Renewed(_),
+                ..
+            }) => {
+                self.speaker.error(format!(
+                    "the database is too slow for --ttl {}: {key} is nearly over when it is granted, so the job is not started",
+                    timing::human(self.timing.ttl().get())
+                ));
+                drop(
+                    self.store
+                        .release(&grant.lease, Duration::ZERO, self.timing.db_timeout()),
+                );
+                Err(Ending::Exit(Exit::Unavailable))
+            }
+            Err(failure) => {
+                self.speaker.error(format!(
+                    "cannot renew {key}, so the job is not started: {failure}"
+                ));
+                Err(Ending::Exit(Exit::Unavailable))
+            }
+        }
+    }
+
+    /// Starts the job under the watchdog's eyes. One that was killed while the claim waited is replaced.
+    pub(super) fn start(
+        &mut self,
+        args: &Run,
+        lease: &Lease,
+        deadline: BootTime,
+        terminal: Option<&mut Terminal>,
+    ) -> Result<Job, SpawnError> {
+        if self.on_loss == OnLoss::Stop {
+            let told = self
+                .watchdog
+                .as_mut()
+                .map(|w| w.tell(Word::Deadline(deadline)));
+            if self.children.watchdog.is_none() || !matches!(told, Some(Ok(()))) {
+                self.replace_watchdog(None, Word::Deadline(deadline))
+                    .map_err(SpawnError::NotAnnounced)?;
+            }
+        }
+        let fence = lease.fence.to_string();
+        let environment = [
+            ("FENCE", OsStr::new(&fence)),
+            ("LEASE_KEY", OsStr::new(lease.key.as_str())),
+            ("LEASE_HOLDER", OsStr::new(lease.holder.as_str())),
+        ];
+        process::spawn(Launch {
+            command: &args.command,
+            environment: &environment,
+            announce: self.watchdog.as_ref().map(Watchdog::announcer),
+            terminal,
+        })
+    }
+
+    pub(super) fn replace_watchdog(&mut self, job: Option<&Job>, word: Word) -> io::Result<()> {
+        if let Some(mut old) = self.watchdog.take()
+            && self.children.watchdog.is_none()
+        {
+            old.was_reaped();
+        }
+        // One that could not be told everything ends with this function, and with it its number.
+        self.children.watchdog = None;
+        let grace = self.timing.grace();
+        let mut watchdog = match job {
+            Some(job) => Watchdog::start_over(grace, job.group())?,
+            None => Watchdog::start(grace)?,
+        };
+        watchdog.tell(word)?;
+        self.children.watchdog = Some(watchdog.pid());
+        self.watchdog = Some(watchdog);
+        Ok(())
+    }
+}
+
+/// How a shell reports it, and a message.
+pub(super) fn cannot_start(command: &OsStr, error: SpawnError) -> (Ending, String) {
+    let command = command.to_string_lossy();
+    match error {
+        SpawnError::NoProgram(NoProgram::NotFound) => (
+            Ending::Exit(Exit::NotFound),
+            if command.is_empty() {
+                "cannot run the command: it is empty".to_owned()
+            } else if command.contains(' ') {
+                format!(
+                    "cannot run {command}: command not found (the command and each argument are words of their own; for a shell's syntax use sh -c '...')"
+                )
+            } else {
+                format!("cannot run {command}: command not found")
+            },
+        ),
+        SpawnError::NoProgram(NoProgram::NoInterpreter) => (
+            Ending::Exit(Exit::NotFound),
+            format!(
+                "cannot run {command}: the interpreter that its first line names does not exist (has it Windows line ends?)"
+            ),
+        ),
+        SpawnError::NoProgram(NoProgram::CannotExecute(error)) => (
+            Ending::Exit(Exit::CannotExecute),
+            format!("cannot run {command}: {}", output::io_error(&error)),
+        ),
+        SpawnError::NotAnnounced(error) => (
+            Ending::Exit(Exit::Failed),
+            format!(
+                "cannot run {command}: there is no watchdog to guard it: {}",
+                output::io_error(&error)
+            ),
+        ),
+        SpawnError::Failed(error) => (
+            Ending::Exit(Exit::Failed),
+            format!("cannot run {command}: {}", output::io_error(&error)),
+        ),
+    }
+}
