@@ -14,9 +14,15 @@ pub(crate) fn refuse(error: &clap::Error) -> Ending {
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     ) {
-        // A reader who has seen enough (`lease --help | head -3`) is no error.
-        let _ = error.print();
-        return Ending::Exit(Exit::Done);
+        return match error.print() {
+            Ok(()) => Ending::Exit(Exit::Done),
+            // A reader who has seen enough (`lease --help | head -3`) is no error.
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ending::Exit(Exit::Done),
+            Err(e) => {
+                output::say(&format!("cannot write to stdout: {}", output::io_error(&e)));
+                Ending::Exit(Exit::Failed)
+            }
+        };
     }
     output::say(&line(error));
     Ending::Exit(Exit::Usage)

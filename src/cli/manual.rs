@@ -40,7 +40,7 @@ pub const ENVIRONMENT: &[(&str, &str)] = &[
     ),
     (
         "LEASE_QUIET",
-        "errors only, unless it is empty, 0, no, off or false; see --quiet",
+        "errors only, unless it is 0, no, off or false; see --quiet",
     ),
     (
         "LEASE_KEY, LEASE_HOLDER, FENCE",
@@ -110,7 +110,10 @@ const EXIT: Section = Section {
 };
 const VARIABLES: Section = Section {
     title: "ENVIRONMENT",
-    blocks: &[Block::Terms(ENVIRONMENT)],
+    blocks: &[
+        Block::Terms(ENVIRONMENT),
+        Block::Text("A variable that is set and empty counts as unset."),
+    ],
 };
 
 const MAIN: &[Section] = &[

@@ -4,18 +4,16 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use super::{Ending, print_or_leave, store, voice};
-use crate::cli::{self, Common, Status, StatusFormat};
+use crate::cli::{self, Common, Status, StatusFormat, WatchWord};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::lease::{Invalid, Key, LeaseState};
+use crate::lease::{Key, LeaseState};
 use crate::output::{self, Shown, Voice};
 use crate::sql::Pattern;
 use crate::store::{Failure, Listing, Store};
 
 /// How often `--watch` looks when no interval is given.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
-/// The shortest interval.
-const WATCH_SHORTEST: Duration = Duration::from_millis(100);
 
 /// Shows the leases, once or until interrupted.
 ///
@@ -26,13 +24,10 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     if let Some(given) = args.watch.take() {
         interval = Some(WATCH_INTERVAL);
         if let Some(text) = given {
-            match cli::duration(&text) {
-                Ok(every) if every >= WATCH_SHORTEST => interval = Some(every),
-                Ok(_) => {
-                    return Err(Invalid::new("--watch: give an interval of at least 100ms").into());
-                }
+            match cli::watch(&text)? {
+                WatchWord::Interval(every) => interval = Some(every),
                 // `--watch nightly`: the interval was left out, and this is a key.
-                Err(_) => args.keys.insert(0, text),
+                WatchWord::Key(key) => args.keys.insert(0, key),
             }
         }
     }
