@@ -1,11 +1,9 @@
 //! A whole machine stands still for longer than the ttl, another holder takes over and writes, and the first one wakes up.
 
-use nix::sys::signal::Signal;
-
 use crate::Resource;
 use crate::page::recipe;
 use crate::recipes::libpq;
-use crate::support::{Lease, Running, until};
+use crate::support::{Lease, until};
 
 /// Writes again and again, as the page says, and ends when it is refused. Twice: if it was frozen within a transaction, the
 /// server has ended that connection, and only the next try is told why.
@@ -39,17 +37,6 @@ fn run(resource: &Resource, ttl: &str, on_loss: &str, job: &str) -> Lease {
         .env("PGOPTIONS", "-c idle_in_transaction_session_timeout=500")
 }
 
-/// Stops everything that descends from a run: `lease`, its watchdog, the job and what that has started.
-fn freeze(run: &Running) {
-    until("everything is stopped", || {
-        let processes = run.processes();
-        processes
-            .iter()
-            .for_each(|process| process.signal(Signal::SIGSTOP));
-        processes.iter().all(|process| process.is_stopped())
-    });
-}
-
 /// Returns what the first run said and how it ended.
 fn overtaken(on_loss: &str) -> crate::support::Output {
     let resource = Resource::new();
@@ -61,7 +48,7 @@ fn overtaken(on_loss: &str) -> crate::support::Output {
         .expect("a table");
     let first = run(&resource, "3s", on_loss, &job()).spawn();
     first.wait_for_line("wrote");
-    freeze(&first);
+    first.freeze();
 
     let second = run(&resource, "1m", "stop", &job()).spawn();
     second.wait_for_line("wrote");
@@ -72,10 +59,7 @@ fn overtaken(on_loss: &str) -> crate::support::Output {
     };
     let before = newest(&mut client);
 
-    first
-        .processes()
-        .iter()
-        .for_each(|process| process.signal(Signal::SIGCONT));
+    first.thaw();
     let first = first.wait();
     // The second one goes on as if nothing had been.
     let count = |client: &mut postgres::Client| -> i64 {

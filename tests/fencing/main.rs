@@ -8,6 +8,7 @@ mod hostile;
 mod install;
 mod neighbours;
 mod order;
+mod overtaken;
 mod page;
 mod recipes;
 mod schedule;

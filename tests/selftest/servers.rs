@@ -1,11 +1,11 @@
 //! Servers start, freeze, crash and come back.
 
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use postgres::{Client, NoTls};
 
-use crate::support::{LIMIT, Server, proc, shared, stays, until};
+use crate::support::{Clock, LIMIT, Server, proc, shared, skip, stays, until};
 
 #[test]
 fn a_server_answers_on_tcp_and_on_its_socket() {
@@ -99,4 +99,23 @@ fn a_dropped_server_leaves_no_process_and_no_file() {
         proc::working_in(&dir).is_empty() && proc::children(pid).is_empty()
     });
     assert!(client.simple_query("SELECT 1").is_err());
+}
+
+#[test]
+fn a_servers_clock_goes_as_it_is_set() {
+    let Some(clock) = Clock::new() else {
+        return skip("faketime");
+    };
+    let server = clock.start(Server::builder());
+    let mut client = server.client();
+    let mut off = || -> f64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let sql = "SELECT extract(epoch FROM clock_timestamp())::float8";
+        client.query_one(sql, &[]).unwrap().get::<_, f64>(0) - now.as_secs_f64()
+    };
+    for (offset, seconds) in [("+0", 0.0), ("+1h", 3600.0), ("-1h", -3600.0), ("+0", 0.0)] {
+        clock.set(offset);
+        let off = off();
+        assert!((off - seconds).abs() < 60.0, "{offset}: {off} s");
+    }
 }

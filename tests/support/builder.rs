@@ -1,5 +1,6 @@
 //! How a throwaway server is made.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use super::{keeper, programs};
 pub struct Builder {
     conf: Vec<String>,
     hba: Vec<String>,
+    env: Vec<(String, OsString)>,
     fsync: bool,
     certificate: Option<(PathBuf, PathBuf)>,
     client_ca: Option<PathBuf>,
@@ -29,6 +31,12 @@ impl Builder {
     /// socket and on the loopback.
     pub fn hba(mut self, line: impl Into<String>) -> Self {
         self.hba.push(line.into());
+        self
+    }
+
+    /// A variable of the server's environment, at every start.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
         self
     }
 
@@ -52,7 +60,8 @@ impl Builder {
 
     /// Makes the server and starts it.
     pub fn start(self) -> Server {
-        let server = Server::lay_out();
+        let mut server = Server::lay_out();
+        server.env = self.env;
         let data = server.data();
         programs::run(
             std::process::Command::new("cp")

@@ -11,6 +11,7 @@
 #![allow(unreachable_pub)]
 
 pub mod builder;
+pub mod clock;
 pub mod job;
 pub mod keeper;
 pub mod netns;
@@ -29,6 +30,7 @@ pub mod stream;
 pub mod tls;
 pub mod wait;
 
+pub use clock::Clock;
 pub use netns::Network;
 pub use pooler::{Mode, Pooler};
 pub use process::Lease;

@@ -178,6 +178,24 @@ impl Running {
             .unwrap_or_default()
     }
 
+    /// Stops every process that descends from it, itself included, as when its whole machine stands still.
+    pub fn freeze(&self) {
+        until_within(&format!("all of {self} is stopped"), LIMIT, || {
+            let processes = self.processes();
+            processes
+                .iter()
+                .for_each(|process| process.signal(Signal::SIGSTOP));
+            processes.iter().all(proc::Process::is_stopped)
+        });
+    }
+
+    /// Lets a frozen program go on.
+    pub fn thaw(&self) {
+        self.processes()
+            .iter()
+            .for_each(|process| process.signal(Signal::SIGCONT));
+    }
+
     fn said(&self) -> String {
         format!(
             "\n--- stdout\n{}--- stderr\n{}---",

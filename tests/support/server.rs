@@ -1,5 +1,6 @@
 //! Throwaway PostgreSQL servers.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub fn shared() -> &'static Server {
 #[derive(Debug)]
 pub struct Server {
     pub(super) dir: PathBuf,
+    pub(super) env: Vec<(String, OsString)>,
     port: Port,
     postmaster: Mutex<Option<Child>>,
 }
@@ -47,6 +49,7 @@ impl Server {
         programs::give(&dir);
         Self {
             dir,
+            env: Vec::new(),
             port: Port::reserve(),
             postmaster: Mutex::new(None),
         }
@@ -212,6 +215,7 @@ impl Server {
             .arg("-k")
             .arg(&self.dir)
             .args(["-p", &self.port().to_string()])
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdout(log.try_clone().expect("a log"))
             .stderr(log)
             .stdin(Stdio::null())
