@@ -116,7 +116,7 @@ pub fn acquire(
                 }
                 Caught::Signal(signal) if caught.suspends() => {
                     // Where nobody could continue it, it goes on.
-                    let _ = process::stop_own_group(signal);
+                    let _ = process::stop_own_group(signal, false);
                 }
                 Caught::Signal(_) => {}
             },

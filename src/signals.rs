@@ -15,8 +15,8 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use libc::{
-    SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPWR, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
-    SIGWINCH,
+    SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPWR, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
+    SIGUSR1, SIGUSR2, SIGWINCH,
 };
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
@@ -26,7 +26,7 @@ use crate::supervise::Signo;
 
 /// What is passed on to the job besides the real-time signals: everything that people, service managers and container
 /// runtimes send to tell a process something. Not those that a process brings upon itself (SEGV, PIPE, XCPU...), nor TTIN
-/// and TTOU, by which the terminal stops `lease` itself.
+/// and TTOU, which are between the terminal and this process's own group.
 const PASSED_ON: [Signo; 11] = [
     SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH, SIGPWR,
 ];
@@ -51,7 +51,16 @@ impl Caught {
     /// Whether it suspends a process in which no job runs yet; see [`process::stop_own_group`].
     #[must_use]
     pub const fn suspends(self) -> bool {
-        matches!(self, Self::Signal(SIGTSTP))
+        matches!(self, Self::Signal(SIGTSTP | SIGTTIN | SIGTTOU))
+    }
+
+    /// The signal by which the terminal says that somebody in this process's own group wanted it, and does not have it.
+    #[must_use]
+    pub const fn wants_terminal(self) -> Option<Signo> {
+        match self {
+            Self::Signal(signal @ (SIGTTIN | SIGTTOU)) => Some(signal),
+            Self::Signal(_) | Self::Child => None,
+        }
     }
 }
 
@@ -73,17 +82,20 @@ where
     nix::fcntl::fcntl(&write, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     process::unblock_all()?;
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
-    for signal in PASSED_ON.into_iter().chain(real_time) {
+    for signal in PASSED_ON
+        .into_iter()
+        .chain([SIGTTIN, SIGTTOU])
+        .chain(real_time)
+    {
         if !process::ignored_at_start(signal) {
             catch(signal, &write)?;
         }
     }
     catch(SIGCHLD, &write)?;
-    process::ignore_ttou()?;
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || pass_on(read, write, &events))?;
-    Ok(())
+    process::block_ttou()
 }
 
 fn catch(signal: Signo, pipe: &OwnedFd) -> io::Result<()> {

@@ -63,7 +63,7 @@ pub const FATES: &[(&str, &str)] = &[
         "the same; lease dies by the same signal",
     ),
     (
-        "lease gets INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT or TSTP",
+        "lease gets INT, TERM, HUP, QUIT, USR1, USR2, WINCH or CONT",
         "the job's group gets that very signal, once; the lease is renewed for as long as the job takes to end",
     ),
     (
@@ -91,12 +91,16 @@ pub const FATES: &[(&str, &str)] = &[
         "the job's group gets HUP from the terminal; a job that goes on keeps its lease",
     ),
     (
-        "Ctrl-Z",
+        "Ctrl-Z, or TSTP to lease",
         "the job and lease stop; continued within the ttl they go on, later the job is stopped, for its lease is lost",
     ),
     (
         "the machine is suspended",
         "as when lease is stopped: on waking up past the deadline, the job is killed before it can do much; only a fence check keeps out what it does in that moment",
+    ),
+    (
+        "lease and its watchdog are killed together",
+        "nobody is left to stop the job, which outlives its lease; only a fence check keeps its writes out",
     ),
     (
         "the watchdog is killed",

@@ -9,7 +9,7 @@ use crate::cli::{Common, ReleaseArgs};
 use crate::exit::Exit;
 use crate::lease::{Eviction, Fence, Key, LeaseState, Release, Row};
 use crate::output;
-use crate::timing::{self, human};
+use crate::timing;
 
 /// Releases.
 ///
@@ -90,9 +90,7 @@ fn evict(
 
 /// From whom a lease was taken.
 fn evicted(row: &Row) -> String {
-    let held = human(Duration::from_secs(
-        u64::try_from(row.held_for_ms / 1000).unwrap_or(0),
-    ));
+    let held = output::span(row.held_for_ms);
     match (&row.holder, row.state) {
         (Some(holder), LeaseState::Held) => format!(
             "was taken from {holder} (fence {}), who had it for {held}; its run notices at the next heartbeat",

@@ -16,7 +16,7 @@ use crate::timing::human;
 
 pub use self::report::report;
 pub use self::speaker::Speaker;
-pub use self::status::{Shown, status_json, status_table};
+pub use self::status::{Shown, span, status_json, status_table};
 pub use self::term::{term_json, term_shell};
 
 /// How much is said on stderr.

@@ -29,7 +29,7 @@ pub fn report(report: &Report, key: &str) -> (String, bool) {
             true,
         ),
         Report::WatchdogDied => (
-            "the watchdog was killed; another one takes its place".to_owned(),
+            "the watchdog was killed or stopped; another one takes its place".to_owned(),
             false,
         ),
         Report::Unprotected(failure) => (
@@ -57,7 +57,7 @@ fn reason(reason: &Reason, key: &str) -> String {
             let mut text = format!("{key} is lost: it could not be renewed in time");
             match last {
                 Some(failure) => {
-                    let _ = write!(text, ", the database could not be reached: {failure}");
+                    let _ = write!(text, ": {failure}");
                 }
                 None => text.push_str(
                     ", since this process or its machine was stopped, or the database is slow",

@@ -100,7 +100,9 @@ fn columns(shown: &Shown) -> [String; 6] {
 /// Beyond this a row says "for ever" in one way or another (`infinity`, the year 9999).
 const FOREVER_MS: i64 = 1_000_000_000_000_000;
 
-fn span(ms: i64) -> String {
+/// Milliseconds for people; whole seconds above one second.
+#[must_use]
+pub fn span(ms: i64) -> String {
     if ms >= FOREVER_MS {
         return "forever".to_owned();
     }

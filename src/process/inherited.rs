@@ -1,9 +1,12 @@
 //! What this process was started with: which signals it ignores, which it blocks.
 
+use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+use libc::{c_char, c_int};
 
 use crate::supervise::Signo;
 
@@ -20,6 +23,31 @@ pub fn was_closed_at_start(stream: u8) -> bool {
     stream <= 2 && CLOSED.load(Ordering::Relaxed) & (1 << stream) != 0
 }
 
+/// Where the kernel keeps the arguments of this process, which it shows as /proc/PID/cmdline, and how long they are.
+static ARGUMENTS: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+static ARGUMENTS_LENGTH: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes `name` the command line that ps(1) and `pkill -f` see. Async-signal-safe.
+///
+/// Only for a process that has forked and no longer looks at its arguments: they are overwritten.
+pub(crate) fn rename_forked(name: &CStr) {
+    let (to, room) = (
+        ARGUMENTS.load(Ordering::Relaxed),
+        ARGUMENTS_LENGTH.load(Ordering::Relaxed),
+    );
+    // More would be a stack that was laid out by somebody else than the kernel.
+    if to.is_null() || room == 0 || room > 1 << 22 {
+        return;
+    }
+    let name = name.to_bytes();
+    let length = name.len().min(room);
+    // SAFETY: the memory is the process's own, as long as recorded, and its one thread reads it no more.
+    unsafe {
+        ptr::write_bytes(to, 0, room);
+        ptr::copy_nonoverlapping(name.as_ptr(), to.cast(), length);
+    }
+}
+
 /// The largest signal number of Linux (on every architecture that Rust's std knows but MIPS, which has 128).
 const LAST: Signo = 64;
 
@@ -27,8 +55,8 @@ const LAST: Signo = 64;
 /// whether the parent had ignored it (`nohup`, a Python parent, a shell's `trap '' PIPE`).
 #[used]
 #[unsafe(link_section = ".init_array")]
-static RECORD: extern "C" fn() = {
-    extern "C" fn record() {
+static RECORD: extern "C" fn(c_int, *const *const c_char) = {
+    extern "C" fn record(argc: c_int, argv: *const *const c_char) {
         let mut bits = 0;
         for signal in 1..=LAST {
             if is_ignored(signal) {
@@ -44,6 +72,21 @@ static RECORD: extern "C" fn() = {
             }
         }
         CLOSED.store(closed, Ordering::Relaxed);
+        let count = usize::try_from(argc).unwrap_or(0);
+        // Other C libraries pass nothing.
+        if cfg!(target_env = "gnu") && count > 0 && !argv.is_null() {
+            // SAFETY: the loader of glibc passes what the kernel has put on the stack: `argc` strings, one after another,
+            // the last one followed by the environment (ld.so(8), execve(2)).
+            unsafe {
+                let first = *argv;
+                let last = *argv.add(count - 1);
+                if !first.is_null() && !last.is_null() {
+                    let length = (last as usize).wrapping_sub(first as usize) + libc::strlen(last);
+                    ARGUMENTS.store(first.cast_mut(), Ordering::Relaxed);
+                    ARGUMENTS_LENGTH.store(length, Ordering::Relaxed);
+                }
+            }
+        }
     }
     record
 };
@@ -136,15 +179,34 @@ pub(super) fn set_disposition(
     Ok(unsafe { old.assume_init() })
 }
 
-/// Ignores TTOU in this process; the job gets the disposition back that it would have had.
+/// Blocks TTOU in the calling thread, and so in the threads that it starts later.
 ///
 /// While the job has the terminal this process is in the background, and on a terminal with `stty tostop` its messages on
-/// stderr would stop it, and with it the heartbeats.
+/// stderr would stop it, and with it the heartbeats. A thread that blocks the signal may write (termios(3)). Ignored, it
+/// could not tell that a neighbour in a pipeline was stopped by it.
 ///
 /// # Errors
-/// Those of sigaction(2); none is known.
-pub fn ignore_ttou() -> io::Result<()> {
-    set_disposition(libc::SIGTTOU, libc::SIG_IGN).map(drop)
+/// Those of pthread_sigmask(3); none is known.
+pub fn block_ttou() -> io::Result<()> {
+    change_ttou(libc::SIG_BLOCK)
+}
+
+pub(super) fn unblock_ttou() -> io::Result<()> {
+    change_ttou(libc::SIG_UNBLOCK)
+}
+
+fn change_ttou(how: c_int) -> io::Result<()> {
+    let mut ttou = empty_set();
+    // SAFETY: both calls get an initialized set, and the old one is not asked for.
+    let errno = unsafe {
+        libc::sigaddset(&raw mut ttou, libc::SIGTTOU);
+        libc::pthread_sigmask(how, &raw const ttou, ptr::null_mut())
+    };
+    if errno == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(errno))
+    }
 }
 
 /// Gives every signal the disposition that it had when this program started, except that what was caught or at its

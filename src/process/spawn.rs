@@ -10,7 +10,7 @@ use std::process::Command;
 use libc::{c_char, pid_t};
 
 use super::group::{Group, GroupId};
-use super::inherited::{empty_set, full_set, restore_dispositions, set_mask};
+use super::inherited::{empty_set, full_set, restore_dispositions, set_mask, was_closed_at_start};
 use super::program::{self, NoProgram};
 use super::terminal::{Lender, Terminal};
 
@@ -156,6 +156,13 @@ fn prepare(
         let _: io::Result<()> = lender.give_to_caller();
     }
     environment.install();
+    for stream in 0..=2 {
+        // std has opened /dev/null in the place of a stream that was closed; the job finds it as `lease` did.
+        if was_closed_at_start(stream) {
+            // SAFETY: close(2) reads no memory, and nothing uses the descriptor between here and exec.
+            unsafe { libc::close(stream.into()) };
+        }
+    }
     set_mask(&empty_set())
 }
 

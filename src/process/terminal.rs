@@ -15,7 +15,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, pthread_sigmask};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
-use super::inherited::{ignored_at_start, set_disposition};
+use super::inherited::{block_ttou, ignored_at_start, set_disposition, unblock_ttou};
 use super::procfs::own_group_is_orphaned;
 use crate::supervise::{Foreground, Signo};
 
@@ -170,23 +170,35 @@ pub enum StopOutcome {
     StayedAwake,
 }
 
-/// Stops this process's own group by TSTP, TTIN or TTOU, as the terminal would have done if the group were still in its
-/// foreground: a script around `lease`, or its neighbours in a pipeline, have to stop too. Returns when it is continued.
+/// Stops this process by TSTP, TTIN or TTOU; with `whole_group` its own group, as the terminal would have done if the
+/// group were still in its foreground: a script around `lease`, or its neighbours in a pipeline, have to stop too. Returns
+/// when it is continued.
 ///
 /// Must be called by the main thread: the kernel hands a process's signal to that one first, so it is stopped before the
 /// call returns. Whether it will be stopped is decided beforehand, because afterwards there is no telling: another thread
 /// may still be handling the CONT.
 #[must_use]
-pub fn stop_own_group(signal: Signo) -> StopOutcome {
+pub fn stop_own_group(signal: Signo, whole_group: bool) -> StopOutcome {
     if ignored_at_start(signal) || own_group_is_orphaned() {
         return StopOutcome::StayedAwake;
     }
     let Ok(old) = set_disposition(signal, libc::SIG_DFL) else {
         return StopOutcome::StayedAwake;
     };
-    // SAFETY: kill(2) reads no memory.
-    unsafe { libc::kill(0, signal) };
+    let _: io::Result<()> = unblock_ttou();
+    // SAFETY: neither call reads memory.
+    unsafe {
+        let whom = if whole_group { 0 } else { libc::getpid() };
+        libc::kill(whom, signal);
+    }
+    let _: io::Result<()> = block_ttou();
     // SAFETY: `old` is the disposition that was in force a moment ago.
     unsafe { libc::sigaction(signal, &raw const old, std::ptr::null_mut()) };
     StopOutcome::Continued
+}
+
+/// Continues this process's own group; this process gets the signal as well.
+pub fn wake_own_group() {
+    // SAFETY: kill(2) reads no memory.
+    unsafe { libc::kill(0, libc::SIGCONT) };
 }

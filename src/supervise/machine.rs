@@ -70,6 +70,12 @@ pub struct Supervisor {
     /// Whether INT or QUIT was passed on from this process: the job's death by it is then no sign of a Ctrl-C that only
     /// the job saw.
     passed_on_interrupt: bool,
+    /// Whether the job's first process is stopped.
+    stopped: bool,
+    /// Whether the neighbours in a pipeline have the terminal now, because they wanted it last.
+    neighbours_read: bool,
+    /// Whether the next CONT is the one by which the neighbours were woken.
+    own_cont: bool,
 }
 
 impl Supervisor {
@@ -85,6 +91,9 @@ impl Supervisor {
             held: true,
             failing: None,
             passed_on_interrupt: false,
+            stopped: false,
+            neighbours_read: false,
+            own_cont: false,
         }
     }
 
@@ -123,7 +132,7 @@ impl Supervisor {
                 self.job_stopped(signal, foreground, &mut out);
             }
             // Whoever continued it meant the job alone; if it was the terminal's user, `lease` got the same signal.
-            Event::JobContinued => {}
+            Event::JobContinued => self.stopped = false,
             Event::Leftovers(count) => self.leftovers(now, count, &mut out),
             Event::Renewed(deadline) => {
                 self.renewed(deadline, &mut out);
@@ -133,6 +142,9 @@ impl Supervisor {
             Event::Lost(loss) => self.lose(now, Reason::Over(loss), &mut out),
             Event::HeartbeatDied => self.heartbeat_died(now, &mut out),
             Event::Signal(signal) => self.signal(signal, &mut out),
+            Event::TerminalWanted(signal, foreground) => {
+                self.terminal_wanted(signal, foreground, &mut out);
+            }
             Event::StayedAwake(signal) => self.stayed_awake(signal, &mut out),
             Event::WatchdogDied => self.watchdog_died(&mut out),
             Event::Unprotected(message) => self.unprotected(now, message, &mut out),

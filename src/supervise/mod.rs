@@ -81,6 +81,9 @@ pub enum Event {
     HeartbeatDied,
     /// `lease` itself got this signal.
     Signal(Signo),
+    /// Somebody in this process's own group wanted the terminal (TTIN, TTOU), and the kernel has signalled the whole group
+    /// for it; who had the terminal then.
+    TerminalWanted(Signo, Foreground),
     /// [`Action::StopSelf`] had no effect, because nobody could continue this process (its group is orphaned).
     StayedAwake(Signo),
     /// The watchdog ended, was stopped, or no longer reads.
@@ -108,9 +111,15 @@ pub enum Action {
     },
     /// Give the terminal to the job, if it had it before and this process is in the foreground.
     GiveTerminal,
-    /// Stop this process's own group by this signal, as the terminal would have. Answer with [`Event::StayedAwake`] if
-    /// that had no effect.
-    StopSelf(Signo),
+    /// Stop this process by this signal. Answer with [`Event::StayedAwake`] if that had no effect.
+    StopSelf {
+        /// The signal.
+        signal: Signo,
+        /// Whether its whole group is stopped, as the terminal would have done if the job did not have it.
+        whole_group: bool,
+    },
+    /// Continue this process's own group: the neighbours in a pipeline, which the terminal has stopped.
+    WakeNeighbours,
     /// Count the live processes of the job's group, and answer with [`Event::Leftovers`].
     CountLeftovers,
     /// Say this, in words that belong elsewhere.

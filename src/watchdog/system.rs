@@ -13,7 +13,7 @@ use libc::{c_int, c_uint, pid_t};
 use super::switch::{Act, Switch};
 use super::wire::{Message, SIZE};
 use crate::clock::BootTime;
-use crate::process::{Group, block_all, full_set, set_mask};
+use crate::process::{Group, block_all, full_set, rename_forked, set_mask};
 
 /// Where the read end of the pipe lives in the watchdog.
 const PIPE: RawFd = 3;
@@ -104,6 +104,7 @@ fn seclude() {
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"job-watchdog".as_ptr());
+        rename_forked(c"job-watchdog");
         // A working directory would keep its file system from being unmounted for as long as the job runs.
         libc::chdir(c"/".as_ptr());
         for signal in 1..=64 {

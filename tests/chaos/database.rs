@@ -17,7 +17,7 @@ fn ends_as_unreachable(job: Running) {
     let out = job.wait().expect_code(76);
     assert!(
         out.stderr
-            .contains("could not be renewed in time, the database could not be reached: "),
+            .contains("could not be renewed in time: the database could not be reached: "),
         "{out}"
     );
     assert!(!out.stderr.contains("has taken it"), "{out}");

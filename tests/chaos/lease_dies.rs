@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::job::{Journal, of_job, run_script, until_gone};
 use crate::support::proc::{self, Process};
-use crate::support::{Running, key, shared, until};
+use crate::support::{Lease, Running, key, shared, until};
 use crate::{dead_in_time, deaf, last_tick, moment, nothing_left, row, until_it_ticks};
 
 /// The watchdog of a run: the one process of that name.
@@ -207,4 +207,20 @@ fn a_whole_group_that_is_killed_with_lease_leaves_no_job() {
         process.signal(Signal::SIGKILL);
     }
     nothing_left(&job, &key);
+}
+
+#[test]
+fn whoever_kills_lease_by_its_command_line_does_not_hit_the_watchdog() {
+    let key = key();
+    let run = Lease::new([
+        "run", "--ttl", "30s", "--grace", "1s", &key, "--", "sleep", "1000",
+    ])
+    .on(shared())
+    .spawn();
+    let watchdog = watchdog(&run);
+    until("the job runs", || !of_job(&key).is_empty());
+    assert_eq!(watchdog.command().trim(), "job-watchdog");
+    assert!(!watchdog.command().contains(&key));
+    run.signal(Signal::SIGKILL);
+    until_gone(&key);
 }

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use crate::column;
-use crate::support::job::{Journal, of_job, run, run_script};
+use crate::support::job::{Journal, of_job, run, run_script, until_gone};
 use crate::support::proc::Process;
 use crate::support::{Lease, Running, key, shared, until};
 
@@ -259,4 +259,70 @@ fn a_run_interrupted_at_any_moment_of_its_start_leaves_neither_a_job_nor_a_lease
             });
         }
     });
+}
+
+#[test]
+fn a_script_around_lease_is_not_stopped_by_a_signal_for_lease() {
+    let key = key();
+    let script =
+        format!("\"$LEASE\" run {key} -- sh -c 'echo job-ready; exec sleep 1000'; echo code-$?");
+    // An interactive shell's job: not an orphaned group, which nothing could stop.
+    let around = Lease::program("bash")
+        .args(["-c", "set -m; sh -c \"$1\" & wait; wait", "bash", &script])
+        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        .on(shared())
+        .spawn();
+    around.wait_for_line("job-ready");
+    let of_name = |name: &str| -> Vec<_> {
+        around
+            .processes()
+            .into_iter()
+            .filter(|p| p.name == name)
+            .collect()
+    };
+    let lease = of_name("lease").pop().expect("lease runs");
+    lease.signal(Signal::SIGTSTP);
+    until("job and lease are stopped", || {
+        of_job(&key).iter().all(|p| p.is_stopped())
+            && of_name("lease").iter().all(|p| p.is_stopped())
+    });
+    assert!(
+        of_name("sh").iter().all(|p| !p.is_stopped()),
+        "the script is not"
+    );
+    lease.signal(Signal::SIGCONT);
+    until("they go on", || {
+        of_job(&key).iter().all(|p| !p.is_stopped())
+            && of_name("lease").iter().all(|p| !p.is_stopped())
+    });
+    lease.signal(Signal::SIGTERM);
+    around.wait_for_line("code-143");
+    around.wait().expect_code(0);
+}
+
+#[test]
+fn a_stopped_job_is_continued_to_act_on_a_term() {
+    let key = key();
+    let run = Lease::new([
+        "run",
+        &key,
+        "--",
+        "sh",
+        "-c",
+        "echo job-ready; kill -STOP $$; echo woken",
+    ])
+    .on(shared())
+    .spawn();
+    run.wait_for_line("job-ready");
+    until("it has stopped itself", || {
+        let job = of_job(&key);
+        !job.is_empty() && job.iter().all(|p| p.is_stopped())
+    });
+    // lease hears of the stop a moment later.
+    until("a TERM ends it", || {
+        run.signal(Signal::SIGTERM);
+        run.exit().is_some()
+    });
+    run.wait().expect_signal(Signal::SIGTERM);
+    until_gone(&key);
 }

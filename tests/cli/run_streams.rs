@@ -223,3 +223,21 @@ fn the_password_is_in_no_message_at_any_verbosity() {
         assert!(!process.command().contains(secret), "{process:?}");
     }
 }
+
+#[test]
+fn a_stream_that_is_closed_is_closed_for_the_job_too() {
+    let key = key();
+    for (redirect, probe) in [
+        (">&-", "echo lost"),
+        ("<&-", "cat"),
+        ("2>&-", "echo lost >&2"),
+    ] {
+        let script = format!("\"$LEASE\" run {key} -- sh -c '{probe}' {redirect}");
+        let out = Lease::program("sh")
+            .args(["-c", &script])
+            .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+            .on(shared())
+            .output();
+        assert_ne!(out.code, Some(0), "{redirect}: {out:?}");
+    }
+}

@@ -270,3 +270,26 @@ fn a_job_suspended_past_its_ttl_does_not_work_on() {
         journal.lines().len()
     );
 }
+
+#[test]
+fn a_neighbour_in_a_pipeline_may_read_the_terminal() {
+    let (terminal, key) = (shell("bash"), key());
+    let reader = "echo reader''-ready; read -r word </dev/tty; echo got''-$word; cat >/dev/null";
+    terminal.type_in(&format!(
+        "$LEASE run {key} -- sh -c 'echo job''-ready >&2; sleep 1; read -r more </dev/tty; echo job''-got-$more >&2' | sh -c '{reader}'; echo code''-$?\n"
+    ));
+    terminal.wait_for("job-ready");
+    terminal.wait_for("reader-ready");
+    terminal.type_in("first\n");
+    terminal.wait_for("got-first");
+    // And the job gets it in its turn.
+    terminal.type_in("second\n");
+    terminal.wait_for("job-got-second");
+    terminal.wait_for("code-0");
+    assert!(
+        !terminal.screen().contains("Stopped"),
+        "{}",
+        terminal.screen()
+    );
+    until_gone(&key);
+}

@@ -30,7 +30,13 @@ impl Guard {
     /// Nothing of the job is left: release, and leave as it did.
     pub(super) fn end(mut self, running: &Running, finish: Finish) -> Ending {
         self.watchdog = None;
-        let lost = finish.release && self.release(&running.lease, self.hold, &running.expires_at);
+        let lost = finish.release
+            && self.release(
+                &running.lease,
+                self.hold,
+                &running.expires_at,
+                running.stays_until,
+            );
         let ending = match finish.exit {
             RunExit::AsJob { .. } if lost && self.on_loss == OnLoss::Stop => {
                 Ending::Exit(Exit::Lost)
@@ -44,15 +50,28 @@ impl Guard {
 
     /// Releases, bounded in time; a signal that ends processes cuts it short, but not before [`PATIENCE`] is over. Answers
     /// whether the lease turned out to be lost before.
-    fn release(&mut self, lease: &Lease, hold: Duration, expires_at: &str) -> bool {
+    fn release(
+        &mut self,
+        lease: &Lease,
+        hold: Duration,
+        expires_at: &str,
+        stays_until: BootTime,
+    ) -> bool {
         let key = lease.key.as_str();
         let (store, term, timing) = (self.store.clone(), lease.clone(), self.timing);
+        // Once it has expired there is nothing left to release, unless others are to be kept out for longer.
+        let useful = if hold.is_zero() {
+            stays_until.remaining()
+        } else {
+            Duration::MAX
+        };
+        let limit = timing.db_timeout().min(useful.max(SLICE));
         let (answers, answer) = mpsc::channel();
         let started = thread::Builder::new()
             .name("lease-release".to_owned())
-            .spawn(move || drop(answers.send(keep_releasing(&store, &term, hold, timing))));
+            .spawn(move || drop(answers.send(keep_releasing(&store, &term, hold, timing, limit))));
         let now = BootTime::now();
-        let (patient_until, until) = (now + PATIENCE, now + timing.db_timeout() + SLICE);
+        let (patient_until, until) = (now + PATIENCE, now + limit + SLICE);
         let mut asked_to_leave = false;
         let reason = if let Err(error) = started {
             output::io_error(&error)
@@ -95,8 +114,13 @@ impl Guard {
                 timing::human(hold)
             )
         };
+        let stays = if stays_until.has_passed() {
+            "it stayed"
+        } else {
+            "it stays"
+        };
         self.speaker.error(format!(
-            "{key} could not be released, so it stays until {expires_at}{only}: {reason}"
+            "{key} could not be released, so {stays} until {expires_at}{only}: {reason}"
         ));
         false
     }
@@ -104,7 +128,8 @@ impl Guard {
     /// The job was never started: the lease is given back at once.
     pub(super) fn give_up(mut self, grant: &Grant, ending: Ending) -> Ending {
         self.watchdog = None;
-        self.release(&grant.lease, Duration::ZERO, &grant.expires_at);
+        let stays_until = BootTime::now() + self.timing.ttl().get();
+        self.release(&grant.lease, Duration::ZERO, &grant.expires_at, stays_until);
         self.leave(ending)
     }
 
@@ -118,8 +143,14 @@ impl Guard {
 
 /// Releases, again and again while the failure may pass, within the time of one operation. A server that restarts at this
 /// moment must not cost `--hold-at-least`.
-fn keep_releasing(store: &Store, lease: &Lease, hold: Duration, timing: Timing) -> Released {
-    let until = BootTime::now() + timing.db_timeout();
+fn keep_releasing(
+    store: &Store,
+    lease: &Lease,
+    hold: Duration,
+    timing: Timing,
+    limit: Duration,
+) -> Released {
+    let until = BootTime::now() + limit;
     let nobody = Interrupt::new();
     let mut failures = 0;
     loop {

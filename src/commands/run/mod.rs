@@ -16,12 +16,13 @@ use crate::acquire::{Acquired, Input, Wanted, acquire};
 use crate::cli::{Common, OnLoss, Run};
 use crate::clock::BootTime;
 use crate::exit::Exit;
+use crate::fault::Fault;
 use crate::heartbeat::{Beat, Heartbeat};
 use crate::lease::{Grant, Lease};
 use crate::output::{self, Speaker};
 use crate::process::{self, Change, Children, Job, StopOutcome, Terminal};
 use crate::signals::{self, Caught};
-use crate::store::{Sent, Store};
+use crate::store::{Failure, Sent, Store};
 use crate::supervise::{Action, Ended, Event, Finish, Foreground, Report, Start, Supervisor};
 use crate::timing::{self, Timing, Ttl};
 use crate::watchdog::Watchdog;
@@ -134,6 +135,8 @@ struct Running {
     lease: Lease,
     /// Until when the lease is known to stay, by the server's clock.
     expires_at: String,
+    /// The same by this machine's clock, and rather too late: counted from when the answer was seen.
+    stays_until: BootTime,
     supervisor: Supervisor,
     /// Whether it was said that the job can't be signalled.
     out_of_reach: bool,
@@ -184,6 +187,7 @@ impl Guard {
             terminal,
             lease: grant.lease.clone(),
             expires_at: grant.expires_at,
+            stays_until: BootTime::now() + self.timing.ttl().get(),
             supervisor,
             out_of_reach: false,
             was_there_to_stop: false,
@@ -230,7 +234,12 @@ impl Guard {
 
     fn read(&mut self, input: Input, running: &mut Running, events: &mut VecDeque<Event>) {
         match input {
-            Input::Caught(Caught::Signal(signal)) => events.push_back(Event::Signal(signal)),
+            Input::Caught(caught @ Caught::Signal(signal)) => {
+                events.push_back(match caught.wants_terminal() {
+                    Some(_) => Event::TerminalWanted(signal, running.foreground()),
+                    None => Event::Signal(signal),
+                });
+            }
             Input::Caught(Caught::Child) => {
                 while let Some(change) = process::reap(&mut self.children) {
                     events.push_back(match change {
@@ -249,10 +258,11 @@ impl Guard {
                     running.lease.key.as_str()
                 ));
                 running.expires_at = expires_at;
+                running.stays_until = BootTime::now() + self.timing.ttl().get();
                 events.push_back(Event::Renewed(self.timing.deadline(at)));
             }
             Input::Beat(Beat::Failed(failure)) => {
-                events.push_back(Event::RenewFailed(failure.to_string()))
+                events.push_back(Event::RenewFailed(why_not_renewed(&failure)));
             }
             Input::Beat(Beat::Lost(loss)) => events.push_back(Event::Lost(loss)),
             Input::Beat(Beat::Died) => events.push_back(Event::HeartbeatDied),
@@ -301,11 +311,15 @@ impl Guard {
                     terminal.give();
                 }
             }
-            Action::StopSelf(signal) => {
-                if process::stop_own_group(signal) == StopOutcome::StayedAwake {
+            Action::StopSelf {
+                signal,
+                whole_group,
+            } => {
+                if process::stop_own_group(signal, whole_group) == StopOutcome::StayedAwake {
                     events.push_back(Event::StayedAwake(signal));
                 }
             }
+            Action::WakeNeighbours => process::wake_own_group(),
             Action::CountLeftovers => {
                 events.push_back(Event::Leftovers(running.job.group().count()))
             }
@@ -321,5 +335,20 @@ impl Guard {
             Action::Finish(finish) => return Some(finish),
         }
         None
+    }
+}
+
+/// Whether the database was not there or refused is what people ask first.
+fn why_not_renewed(failure: &Failure) -> String {
+    match failure.fault {
+        Fault::Unreachable | Fault::Timeout | Fault::Down | Fault::Busy => {
+            format!("the database could not be reached: {failure}")
+        }
+        Fault::Conflict
+        | Fault::ReadOnly
+        | Fault::NoTable
+        | Fault::Denied
+        | Fault::Login
+        | Fault::Refused => failure.to_string(),
     }
 }

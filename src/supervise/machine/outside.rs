@@ -13,17 +13,23 @@ impl Supervisor {
         foreground: Foreground,
         out: &mut Vec<Action>,
     ) {
+        self.stopped = true;
         match self.phase {
             Phase::Running => match (signal, foreground) {
                 // It wants the terminal, and we have it to give.
                 (SIGTTIN | SIGTTOU, Foreground::Own) => {
+                    self.neighbours_read = false;
                     out.push(Action::GiveTerminal);
                     out.push(Action::Signal(SIGCONT));
                 }
                 // Job control: the shell has to see that its job has stopped.
-                (SIGTSTP | SIGTTIN | SIGTTOU, _) => stop_self(signal, out),
+                // As the terminal would have stopped the job's neighbours, had they been in one group with it.
+                (SIGTTIN | SIGTTOU, Foreground::Job | Foreground::Other)
+                | (SIGTSTP, Foreground::Job) => stop_self(signal, true, out),
                 // Whatever it was, the terminal's user has nobody to type to; a shell would have come back.
-                (_, Foreground::Job) => stop_self(SIGTSTP, out),
+                (_, Foreground::Job) => stop_self(SIGTSTP, true, out),
+                // Somebody means this job, or the terminal has signalled the neighbours as well.
+                (SIGTSTP, Foreground::Own | Foreground::Other) => stop_self(signal, false, out),
                 // STOP comes from a person or a tool who means that process. Following it would end the heartbeats of a
                 // job that is about to be continued.
                 (_, Foreground::Own | Foreground::Other) => {}
@@ -65,17 +71,50 @@ impl Supervisor {
         }
     }
 
+    /// A neighbour in a pipeline (`lease run k -- job | less`) reads the terminal while the job has it, so the kernel has
+    /// stopped the group, all but this process. The neighbour gets the terminal; a job that wants it too is stopped by the
+    /// kernel in its turn, and gets it back.
+    pub(super) fn terminal_wanted(
+        &mut self,
+        signal: Signo,
+        foreground: Foreground,
+        out: &mut Vec<Action>,
+    ) {
+        match (self.phase, foreground) {
+            (Phase::Running, Foreground::Job) => {
+                self.neighbours_read = true;
+                self.own_cont = true;
+                out.push(Action::TakeTerminal {
+                    restore_modes: false,
+                });
+                out.push(Action::WakeNeighbours);
+            }
+            // A shell has the terminal, and has to see that its job has stopped.
+            (Phase::Running, Foreground::Other) => stop_self(signal, false, out),
+            // It has the terminal by now.
+            (Phase::Running, Foreground::Own) => {}
+            (Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done, _) => {}
+        }
+    }
+
     pub(super) fn signal(&mut self, signal: Signo, out: &mut Vec<Action>) {
+        if signal == SIGCONT && std::mem::take(&mut self.own_cont) {
+            return;
+        }
         match &mut self.phase {
             Phase::Running => {
                 match signal {
                     SIGINT | SIGQUIT => self.passed_on_interrupt = true,
                     // The shell's `fg` has made this group the foreground one; its `bg` has not.
-                    SIGCONT => out.push(Action::GiveTerminal),
+                    SIGCONT if !self.neighbours_read => out.push(Action::GiveTerminal),
                     _ => {}
                 }
                 // What the job makes of it is the job's affair: a second INT is passed on like the first one.
                 out.push(Action::Signal(signal));
+                // A stopped process acts on it only once it is continued; timeout(1) does the same.
+                if self.stopped && matches!(signal, SIGTERM | SIGHUP) {
+                    out.push(Action::Signal(SIGCONT));
+                }
             }
             Phase::Stopping(stop) => match signal {
                 SIGINT | SIGTERM => kill_now(stop, out),
@@ -124,9 +163,12 @@ impl Supervisor {
 }
 
 /// While this process is stopped nothing renews, and past the deadline the watchdog stops the job.
-fn stop_self(signal: Signo, out: &mut Vec<Action>) {
+fn stop_self(signal: Signo, whole_group: bool, out: &mut Vec<Action>) {
     out.push(Action::TakeTerminal {
         restore_modes: false,
     });
-    out.push(Action::StopSelf(signal));
+    out.push(Action::StopSelf {
+        signal,
+        whole_group,
+    });
 }

@@ -42,6 +42,10 @@ fn events(now: BootTime) -> Vec<Event> {
     ] {
         all.push(Event::JobStopped(signal, foreground));
     }
+    for foreground in [Foreground::Job, Foreground::Own, Foreground::Other] {
+        all.push(Event::TerminalWanted(SIGTTIN, foreground));
+    }
+    all.push(Event::JobContinued);
     all
 }
 
@@ -188,7 +192,7 @@ impl Witness {
                     Word::Deadline(_) => self.must(!stopping, "a stop is taken back"),
                 }
             }
-            Action::GiveTerminal | Action::StopSelf(_) => {
+            Action::GiveTerminal | Action::StopSelf { .. } | Action::WakeNeighbours => {
                 self.must(!stopping, "job control for a job that should end");
                 self.must(!self.leader_gone, "job control for a dead job");
             }

@@ -266,19 +266,23 @@ fn a_dead_watchdog_is_replaced_and_told_what_the_old_one_knew() {
 
 #[test]
 fn a_stopped_job_stops_lease_where_a_shell_has_to_see_it() {
-    let suspend = |signal| {
+    let suspend = |signal, whole_group| {
         vec![
             Action::TakeTerminal {
                 restore_modes: false,
             },
-            Action::StopSelf(signal),
+            Action::StopSelf {
+                signal,
+                whole_group,
+            },
         ]
     };
     for (signal, foreground, expected) in [
-        (SIGTSTP, Foreground::Job, suspend(SIGTSTP)),
-        (SIGTSTP, Foreground::Other, suspend(SIGTSTP)),
-        (SIGTTIN, Foreground::Other, suspend(SIGTTIN)),
-        (SIGSTOP, Foreground::Job, suspend(SIGTSTP)),
+        (SIGTSTP, Foreground::Job, suspend(SIGTSTP, true)),
+        (SIGTSTP, Foreground::Own, suspend(SIGTSTP, false)),
+        (SIGTSTP, Foreground::Other, suspend(SIGTSTP, false)),
+        (SIGTTIN, Foreground::Other, suspend(SIGTTIN, true)),
+        (SIGSTOP, Foreground::Job, suspend(SIGTSTP, true)),
         (SIGSTOP, Foreground::Other, vec![]),
         (
             SIGTTIN,
@@ -304,6 +308,47 @@ fn a_stopped_job_stops_lease_where_a_shell_has_to_see_it() {
             Action::Signal(SIGCONT)
         ]
     );
+}
+
+#[test]
+fn a_neighbour_that_reads_the_terminal_gets_it_until_the_job_wants_it() {
+    let mut run = Drive::new();
+    assert_eq!(
+        run.at(1, Event::TerminalWanted(SIGTTIN, Foreground::Job)),
+        [
+            Action::TakeTerminal {
+                restore_modes: false
+            },
+            Action::WakeNeighbours
+        ]
+    );
+    // The CONT of our own is not passed on, and one of a shell's `fg` leaves the terminal where it is.
+    assert_eq!(run.at(1, Event::Signal(SIGCONT)), []);
+    assert_eq!(run.at(2, Event::Signal(SIGCONT)), [Action::Signal(SIGCONT)]);
+    assert_eq!(
+        run.at(3, Event::JobStopped(SIGTTIN, Foreground::Own)),
+        [Action::GiveTerminal, Action::Signal(SIGCONT)]
+    );
+    assert_eq!(
+        run.at(4, Event::Signal(SIGCONT)),
+        [Action::GiveTerminal, Action::Signal(SIGCONT)]
+    );
+    assert_eq!(
+        run.at(5, Event::TerminalWanted(SIGTTIN, Foreground::Own)),
+        []
+    );
+}
+
+#[test]
+fn a_stopped_job_is_continued_to_act_on_its_term() {
+    let mut run = Drive::new();
+    run.at(1, Event::JobStopped(SIGSTOP, Foreground::Other));
+    assert_eq!(
+        run.at(2, Event::Signal(SIGTERM)),
+        [Action::Signal(SIGTERM), Action::Signal(SIGCONT)]
+    );
+    run.at(3, Event::JobContinued);
+    assert_eq!(run.at(4, Event::Signal(SIGTERM)), [Action::Signal(SIGTERM)]);
 }
 
 #[test]
