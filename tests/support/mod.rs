@@ -13,6 +13,7 @@
 pub mod builder;
 pub mod job;
 pub mod keeper;
+pub mod mounts;
 pub mod netns;
 pub mod pooler;
 pub mod ports;
