@@ -30,6 +30,7 @@ pub mod stream;
 pub mod tls;
 pub mod wait;
 
+pub use mounts::Disk;
 pub use netns::Network;
 pub use pooler::{Mode, Pooler};
 pub use process::Lease;
