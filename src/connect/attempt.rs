@@ -76,7 +76,6 @@ impl Attempt {
         host: &Host,
         target: Target,
         share: Duration,
-        several: bool,
     ) -> Result<Client, Vec<(String, Reason)>> {
         let end = BootTime::now() + share;
         let addresses = places::addresses(host, share, self.settings.shuffle)
@@ -85,15 +84,11 @@ impl Attempt {
         for (at, address) in addresses.iter().enumerate() {
             let left = end.remaining() / u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
             let limit = self.settings.connect_timeout.map_or(left, |t| t.min(left));
-            let alone = !several && addresses.len() == 1 && limit == left;
-            let tried = if alone {
-                self.address(host, address, target, left)
-            } else {
-                let (this, host, address) = (self.clone(), host.clone(), address.clone());
-                places::within(limit, move || this.address(&host, &address, target, limit))
-                    .unwrap_or_else(Err)
-            };
-            match tried {
+            let (this, its_host, its_address) = (self.clone(), host.clone(), address.clone());
+            let tried = places::within(limit, move || {
+                this.address(&its_host, &its_address, target, limit)
+            });
+            match tried.unwrap_or_else(Err) {
                 Ok(client) => return Ok(client),
                 Err(reason) => {
                     let login = reason.fault == Fault::Login;
@@ -174,7 +169,7 @@ impl Attempt {
             .dbname(&settings.database)
             .application_name(&self.application_name)
             .port(host.port)
-            .connect_timeout(limit)
+            .connect_timeout(limit + GRACE)
             .keepalives(settings.socket.keepalives)
             .channel_binding(match settings.channel_binding {
                 ChannelBinding::Disable => postgres::config::ChannelBinding::Disable,

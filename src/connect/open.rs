@@ -14,11 +14,10 @@ use super::{Access, OpenError};
 
 /// Opens a connection, before `by`.
 ///
-/// With several hosts, or several addresses of one, each gets its share of the time that is left: a thread of its own,
-/// which is left to itself when the share is used up. A connection over TCP ends by itself two seconds after `by`, whatever
-/// it is used for then, so that no thread and no socket is left behind by a server that hangs. A connection over a Unix
-/// socket does not: with a single address the calling thread may hang in spite of `by`, so it must be one that can be
-/// abandoned.
+/// Each host, and each address of one, gets its share of the time that is left: a thread of its own, which is left to
+/// itself when the share is used up. So this call itself is over at `by`, with a reason for each host, whatever hangs. A
+/// connection over TCP ends by itself two seconds after `by`, whatever it is used for then, so that no thread and no socket
+/// is left behind by a server that hangs. A connection over a Unix socket does not.
 ///
 /// With `target_session_attrs=any`, or `prefer-standby`, and several hosts, [`Access::Write`] looks for the one that
 /// takes writes, which costs one round trip. As in libpq a refused login ends the search, and an explicit
@@ -55,7 +54,7 @@ pub fn open(
         for (at, host) in hosts.iter().enumerate() {
             let still_to_try = hosts.len() - at + (passes.len() - pass - 1) * hosts.len();
             let share = by.remaining() / u32::try_from(still_to_try).unwrap_or(u32::MAX);
-            match attempt.host(host, *target, share, several) {
+            match attempt.host(host, *target, share) {
                 Ok(client) => return Ok(client),
                 Err(reasons) => failures.extend(reasons),
             }

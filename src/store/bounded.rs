@@ -22,12 +22,14 @@ use crate::fault::Fault;
 use crate::sql::{self, Limits};
 use crate::timing;
 
+/// There is no connection yet; the thread itself knows when to give up, and then says what each host did.
+const CONNECTING: u8 = 0;
 /// The transaction may be given up without a trace.
-const OPEN: u8 = 0;
+const OPEN: u8 = 1;
 /// COMMIT is on its way: giving up now leaves the outcome unknown.
-const COMMITTING: u8 = 1;
+const COMMITTING: u8 = 2;
 /// Given up: the thread must not commit.
-const ABANDONED: u8 = 2;
+const ABANDONED: u8 = 3;
 
 /// How long the caller sleeps at most before it reads the boot-time clock again: the channel's own timeout is measured
 /// on a clock that stands still in suspend.
@@ -37,6 +39,9 @@ const INTERRUPTIBLE_SLICE: Duration = Duration::from_millis(15);
 /// How long the caller waits for a connection to be closed in good order, after it has its answer. A server logs a
 /// client that vanished.
 const GOODBYE: Duration = Duration::from_millis(100);
+/// How long the caller waits for the reasons of a thread that was still connecting when the time was up, and so gives up
+/// at the same moment. Both need a processor for it; only a machine without a free one makes use of this.
+const REASONS: Duration = Duration::from_secs(1);
 
 /// What one attempt needs to know.
 pub(super) struct Attempt {
@@ -82,7 +87,7 @@ where
     W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
 {
     let (by, limit) = (attempt.by, attempt.limit);
-    let phase = Arc::new(AtomicU8::new(OPEN));
+    let phase = Arc::new(AtomicU8::new(CONNECTING));
     let worker_phase = Arc::clone(&phase);
     let (answers, answer) = mpsc::channel();
     let (closing, closed) = mpsc::channel::<()>();
@@ -138,22 +143,35 @@ where
         if !interrupted && !by.has_passed() {
             continue;
         }
-        let given_up = phase
-            .compare_exchange(OPEN, ABANDONED, Ordering::SeqCst, Ordering::SeqCst)
-            .is_ok();
+        let connecting = step(&phase, CONNECTING, ABANDONED);
+        let given_up = connecting || step(&phase, OPEN, ABANDONED);
         if given_up && interrupted {
             return Err(Failure::new(Fault::Timeout, "interrupted"));
         }
         if by.has_passed() {
-            let limit = timing::human(limit + Duration::from_micros(500));
-            let failure = Failure::new(
-                Fault::Timeout,
-                format!("the database did not answer within {limit}"),
-            );
+            if connecting && let Ok(Err(failure)) = answer.recv_timeout(REASONS) {
+                return Err(failure);
+            }
+            let failure = late(limit);
             return Err(if given_up { failure } else { failure.unknown() });
         }
         // Interrupted, but COMMIT is on its way: its answer decides.
     }
+}
+
+/// Goes from one phase to another, and answers whether it was in the first.
+fn step(phase: &AtomicU8, from: u8, to: u8) -> bool {
+    phase
+        .compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
+        .is_ok()
+}
+
+fn late(limit: Duration) -> Failure {
+    let limit = timing::human(limit + Duration::from_micros(500));
+    Failure::new(
+        Fault::Timeout,
+        format!("the database did not answer within {limit}"),
+    )
 }
 
 /// Connect, BEGIN, the statement, and COMMIT only if the answer came in time.
@@ -172,6 +190,9 @@ where
         attempt.by,
     )
     .map_err(|e| Failure::new(e.fault, e.message))?;
+    if !step(phase, CONNECTING, OPEN) {
+        return Err(late(attempt.limit));
+    }
     client
         .batch_execute(&sql::begin(
             attempt.access == Access::Write,
@@ -187,12 +208,8 @@ where
     if !attempt.commits {
         return Ok((Sent { answer, at }, client));
     }
-    if attempt.by.has_passed()
-        || phase
-            .compare_exchange(OPEN, COMMITTING, Ordering::SeqCst, Ordering::SeqCst)
-            .is_err()
-    {
-        return Err(Failure::new(Fault::Timeout, "the answer came too late"));
+    if attempt.by.has_passed() || !step(phase, OPEN, COMMITTING) {
+        return Err(late(attempt.limit));
     }
     match client.batch_execute(sql::COMMIT) {
         Ok(()) => Ok((Sent { answer, at }, client)),

@@ -59,7 +59,8 @@ fn a_peer_that_accepts_and_never_answers_costs_the_time_limit_and_no_more() {
                 "{out:?}"
             );
             assert!(
-                out.stderr.contains("did not answer within 300ms"),
+                out.stderr
+                    .contains(&format!("127.0.0.1:{port}: no answer within 0.")),
                 "{out:?}"
             );
         }
@@ -79,7 +80,7 @@ fn a_frozen_server_costs_the_time_limit_and_applies_nothing_afterwards() {
             .output()
             .expect_code(69);
         assert!(out.took < SLACK, "{out:?}");
-        assert!(out.stderr.contains("did not answer within"), "{out:?}");
+        assert!(out.stderr.contains("no answer within"), "{out:?}");
     }
     server.thaw();
     assert_eq!(server.psql("SELECT count(*) FROM public.lease"), "0");

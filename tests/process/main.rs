@@ -6,6 +6,7 @@ mod support;
 mod job;
 mod pty;
 mod signals;
+mod starts;
 mod terminal;
 mod watchdog;
 

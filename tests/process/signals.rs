@@ -54,18 +54,6 @@ fn every_signal_reaches_the_job_once_and_no_other_does() {
 }
 
 #[test]
-fn a_job_that_nobody_signals_sees_no_signal() {
-    for _ in 0..20 {
-        let run = Lease::new(["run", &key(), "--", "bash", "-c", LISTENER])
-            .on(shared())
-            .input("line\n")
-            .spawn();
-        let output = run.wait().expect_code(0);
-        assert_eq!(output.stdout, "ready\nend\n", "{output}");
-    }
-}
-
-#[test]
 fn a_job_that_ends_by_a_signal_ends_lease_by_the_same() {
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGKILL] {
         let script = format!("kill -{} $$", signal as i32);

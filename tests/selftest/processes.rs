@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{LIMIT, Lease, Server, keeper, key, proc, until};
+use crate::support::{Disk, LIMIT, Lease, Server, keeper, key, proc, until};
 
 fn sh(script: &str) -> Lease {
     Lease::program("sh").args(["-c", script])
@@ -104,6 +104,8 @@ fn a_killed_test_process_leaves_no_process_and_no_file() {
     if std::env::var_os("VICTIM").is_some() {
         let frozen = Server::start_plain();
         frozen.freeze();
+        // Where it is allowed; a directory with a disk on it could not be removed.
+        let _disk = Disk::new(1);
         let sleeper = sh("sleep 604 & setsid sleep 604").spawn();
         until("both sleep", || sleeper.processes().len() == 3);
         writeln!(std::io::stdout(), "\nroot {}", keeper::root().display()).unwrap();

@@ -7,6 +7,7 @@ mod failover;
 mod outages;
 mod pooler;
 mod unknown;
+mod unreachable;
 
 use support::{Lease, Output, Server};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Lease, Running, Server, key, until};
+use crate::support::{Disk, Lease, Running, Server, key, programs, skip, until};
 use crate::{claim, column};
 
 /// A run whose job ends when it is told to.
@@ -91,7 +91,7 @@ fn limits_on_idle_sessions_do_no_harm() {
         .conf("statement_timeout = 5s")
         .conf("lock_timeout = 1s")
         .start();
-    if crate::support::programs::version() >= 14 {
+    if programs::version() >= 14 {
         server.set("idle_session_timeout", "50ms");
     }
     let key = key();
@@ -176,4 +176,85 @@ fn a_server_that_restarts_while_the_job_ends_costs_nobody_the_time_to_hold() {
         column(&server, &key, "expires_at - acquired_at = '1h'"),
         "t"
     );
+}
+
+#[test]
+fn a_full_disk_is_survived_and_said_once() {
+    let Some(disk) = Disk::new(1) else {
+        return skip("the right to mount a file system");
+    };
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let space = disk.dir("space");
+    server.psql(&format!(
+        "CREATE TABLESPACE small LOCATION '{}'",
+        space.display()
+    ));
+    server.psql("ALTER TABLE public.lease SET TABLESPACE small");
+    // Who still sees the old rows keeps their room from being used again, and a page holds but a few of such keys.
+    let mut client = server.client();
+    let mut reader = client
+        .build_transaction()
+        .isolation_level(postgres::IsolationLevel::RepeatableRead)
+        .start()
+        .expect("a transaction");
+    reader.execute("SELECT", &[]).expect("a snapshot");
+    let long = |key: String| format!("{key}{}", "-".repeat(900));
+    let key = long(key());
+    let job = start(&server, &server.url(), &key, "30s");
+    let fence = column(&server, &key, "fence");
+    disk.fill();
+    let line = job.run.wait_for_line("cannot renew");
+    assert!(line.contains("No space left on device"), "{line}");
+    let claim = Lease::new(["claim", &long(crate::support::key())]);
+    let refused = claim.on(&server).output().expect_code(69);
+    assert!(
+        refused.stderr.contains("No space left on device"),
+        "{refused}"
+    );
+    disk.free();
+    job.run.wait_for_line("is renewed again");
+    assert_eq!(column(&server, &key, "fence"), fence);
+    job.finish(2);
+}
+
+#[test]
+fn a_disk_too_full_for_the_servers_own_log_is_survived_and_said_once() {
+    let Some(disk) = Disk::new(16) else {
+        return skip("the right to mount a file system");
+    };
+    let server = Server::builder()
+        .conf("wal_keep_size = 0")
+        .conf("min_wal_size = 2MB")
+        .conf("max_wal_size = 2MB")
+        .start();
+    server.stop();
+    let (log, data) = (disk.dir("log"), server.data().join("pg_wal"));
+    let script = "cp -a \"$1/.\" \"$2\" && rm -r \"$1\" && ln -s \"$2\" \"$1\"";
+    programs::run(
+        std::process::Command::new("sh")
+            .args(["-c", script, "sh"])
+            .args([&data, &log]),
+    );
+    server.start();
+    // For a standby that does not come, everything is kept.
+    server.psql("SELECT pg_create_physical_replication_slot('absent', true)");
+    let key = key();
+    let job = start(&server, &server.url(), &key, "60s");
+    let fence = column(&server, &key, "fence");
+    disk.fill();
+    // It panics when it can't begin the next piece of its log.
+    until("the server has crashed", || {
+        let next = "SELECT pg_switch_wal(), txid_current()";
+        server.try_psql_in("postgres", next).is_err()
+    });
+    job.run.wait_for_line("cannot renew");
+    disk.free();
+    // It has given up, or is about to.
+    server.stop();
+    server.start();
+    job.run.wait_for_line("is renewed again");
+    assert_eq!(column(&server, &key, "fence"), fence);
+    assert!(server.log().contains("No space left on device"));
+    job.finish(2);
 }

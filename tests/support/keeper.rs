@@ -36,6 +36,9 @@ for segment in $segments; do ipcrm -m "$segment"; done
 for file in "$root"/*.netns; do
     if [ -e "$file" ]; then ip netns delete "$(cat "$file")"; fi
 done
+for disk in "$root"/*/of-a-test; do
+    if [ -e "$disk" ]; then umount -l "$disk"; fi
+done
 rm -rf -- "$root"
 "#;
 

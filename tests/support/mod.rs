@@ -14,6 +14,7 @@ pub mod builder;
 pub mod clock;
 pub mod job;
 pub mod keeper;
+pub mod mounts;
 pub mod netns;
 pub mod pooler;
 pub mod ports;
@@ -31,6 +32,7 @@ pub mod tls;
 pub mod wait;
 
 pub use clock::Clock;
+pub use mounts::Disk;
 pub use netns::Network;
 pub use pooler::{Mode, Pooler};
 pub use process::Lease;

@@ -14,7 +14,11 @@ pub struct Network {
     name: String,
     outer: Side,
     inner: Side,
+    hole: String,
 }
+
+/// A hardware address that no interface has: what is sent there is lost.
+const NOBODY: &str = "02:00:00:00:00:00";
 
 #[derive(Debug)]
 struct Side {
@@ -32,8 +36,8 @@ impl Network {
         fs::write(&note, &name).ok()?;
         ip(&["netns", "add", &name])?;
         let id = format!("{}x{}", std::process::id() % 1_000_000, serial());
-        // Four addresses of a range that is private and seldom used; others of our kind choose at random too.
-        let net = fastrand::u32(0..1 << 14) * 4;
+        // Eight addresses of a range that is private and seldom used; others of our kind choose at random too.
+        let net = fastrand::u32(0..1 << 13) * 8;
         let address = |last: u32| format!("10.213.{}.{}", net >> 8, (net & 0xff) + last);
         let mut network = Self {
             outer: Side {
@@ -46,6 +50,7 @@ impl Network {
                 address: address(2),
                 hardware: String::new(),
             },
+            hole: address(3),
             name,
         };
         network.connect()?;
@@ -60,7 +65,7 @@ impl Network {
         ip(&[
             "address",
             "add",
-            &format!("{}/30", self.outer.address),
+            &format!("{}/29", self.outer.address),
             "dev",
             outer,
         ])?;
@@ -68,7 +73,7 @@ impl Network {
         self.inside(&[
             "address",
             "add",
-            &format!("{}/30", self.inner.address),
+            &format!("{}/29", self.inner.address),
             "dev",
             inner,
         ])?;
@@ -77,6 +82,17 @@ impl Network {
         self.outer.hardware = hardware(&ip(&["-o", "link", "show", outer])?)?;
         self.inner.hardware = hardware(&self.inside(&["-o", "link", "show", inner])?)?;
         self.join();
+        self.inside(&[
+            "neigh",
+            "replace",
+            &self.hole,
+            "lladdr",
+            NOBODY,
+            "nud",
+            "permanent",
+            "dev",
+            inner,
+        ])?;
         Some(())
     }
 
@@ -91,6 +107,12 @@ impl Network {
         &self.outer.address
     }
 
+    /// An address at which every packet is lost and nobody is told, whatever becomes of the others. It sorts before
+    /// [`host`](Self::host) when a name has both: it has more bits in common with the namespace's own address.
+    pub fn black_hole(&self) -> &str {
+        &self.hole
+    }
+
     /// The address of the namespace.
     pub fn address(&self) -> &str {
         &self.inner.address
@@ -98,9 +120,7 @@ impl Network {
 
     /// From now on every packet is lost, in both directions, and nobody is told.
     pub fn drop_packets(&self) {
-        // Both sides send to a hardware address that nobody has.
-        let nobody = "02:00:00:00:00:00";
-        self.neighbours(nobody, nobody);
+        self.neighbours(NOBODY, NOBODY);
     }
 
     /// Packets arrive again.
