@@ -10,6 +10,7 @@ mod release;
 mod renew;
 mod run;
 mod run_exit;
+mod run_programs;
 mod run_replicas;
 mod run_signals;
 mod run_stop;
