@@ -10,9 +10,11 @@
 //! `{t}` stands for the table, `{micros:X}` for the microseconds since 1970 of `X`, `{row:R}` for the columns that
 //! describe a row `R` which carries a reading of the clock as `R.now`; [`Statements::new`] fills them in.
 
+mod fragments;
 mod pattern;
 mod table;
 
+use self::fragments::expand;
 pub use self::pattern::Pattern;
 pub use self::table::{Table, quote};
 
@@ -294,89 +296,6 @@ impl Statements {
 #[must_use]
 pub fn script(table: &Table) -> String {
     format!("{};\n", Statements::new(table).create)
-}
-
-/// Replaces the `{word:argument}` fragments.
-fn expand(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() * 2);
-    let mut rest = text;
-    while let Some(start) = rest.find('{') {
-        let end = start
-            + rest[start..]
-                .find('}')
-                .expect("every fragment of a statement is closed");
-        out.push_str(&rest[..start]);
-        match rest[start + 1..end].split_once(':') {
-            Some(("micros", instant)) => out.push_str(&micros(instant)),
-            Some(("row", "l+ttl")) => {
-                out.push_str(&row("l", "(l.expires_at - $3 * interval '1 microsecond')"));
-            }
-            Some(("row", alias)) => out.push_str(&row(alias, &format!("{alias}.now"))),
-            Some(("ended", pair)) => {
-                let (alias, hold) = pair
-                    .split_once(',')
-                    .expect("ended takes a row and a duration");
-                out.push_str(&ended(alias, hold));
-            }
-            Some((other, _)) => unreachable!("no such fragment: {other}"),
-            None => out.push_str(&rest[start..=end]),
-        }
-        rest = &rest[end + 1..];
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Microseconds since 1970. Exact as a double (before PostgreSQL 14) as well as as a numeric; below 2^53 until 2255.
-fn micros(instant: &str) -> String {
-    format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
-}
-
-/// `acquired_at, expires_at` of a term that ends now, or `hold` after it began. One microsecond apart at least, for the
-/// CHECK; and never counted from a beginning that lies in the future because the clock was set back.
-fn ended(alias: &str, hold: &str) -> String {
-    format!(
-        "e.began, greatest(e.now, e.began + {hold} * interval '1 microsecond')
-          FROM (SELECT c.now, least({alias}.acquired_at, c.now - interval '1 microsecond') AS began
-                  FROM (SELECT clock_timestamp() AS now) AS c) AS e"
-    )
-}
-
-/// The columns that describe a row: key, state, holder (NULL when empty), fence, acquired_at, expires_at (text),
-/// expires_in_ms, held_for_ms. Rows that others wrote may hold `infinity`, which can't be subtracted before PostgreSQL 17.
-fn row(alias: &str, now: &str) -> String {
-    let text = |column: &str| {
-        format!(
-            "CASE WHEN isfinite({alias}.{column})
-                 THEN to_char({alias}.{column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')
-                 ELSE {alias}.{column}::text END AS {column}"
-        )
-    };
-    let millis = |column: &str, sign: i8, name: &str| {
-        format!(
-            "CASE WHEN isfinite({alias}.{column})
-                 THEN {sign} * floor(extract(epoch FROM {alias}.{column} - {now}) * 1000)::bigint
-                 WHEN {alias}.{column} > {now} THEN {sign} * 9000000000000000
-                 ELSE {sign} * -9000000000000000 END AS {name}"
-        )
-    };
-    format!(
-        "{alias}.key,
-       CASE WHEN {alias}.holder <> '' AND {alias}.expires_at > {now} THEN 'held'
-            WHEN {alias}.holder <> '' THEN 'expired'
-            WHEN {alias}.expires_at > {now} THEN 'cooling'
-            ELSE 'free' END AS state,
-       nullif({alias}.holder, '') AS holder,
-       {alias}.fence,
-       {},
-       {},
-       {},
-       {}",
-        text("acquired_at"),
-        text("expires_at"),
-        millis("expires_at", 1, "expires_in_ms"),
-        millis("acquired_at", -1, "held_for_ms"),
-    )
 }
 
 #[cfg(test)]
