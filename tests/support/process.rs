@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use nix::sys::signal::{SigHandler, Signal};
+
 use super::running::{Output, Running};
 use super::{Server, keeper, serial};
 
@@ -179,12 +181,18 @@ fn home() -> PathBuf {
     HOME.get_or_init(|| keeper::dir("home")).clone()
 }
 
-/// A session of its own: what is started does not take the terminal from the tests, nor get its signals.
+/// A session of its own: what is started does not take the terminal from the tests, nor get its signals. And no signal is
+/// ignored at its start, as INT is for whatever a script runs in the background, the tests perhaps.
 #[allow(unsafe_code)]
 fn own_session(command: &mut Command) {
-    // SAFETY: setsid is async-signal-safe and allocates nothing.
+    // SAFETY: setsid and sigaction are async-signal-safe and allocate nothing; no handler function is installed.
     unsafe {
         command.pre_exec(|| {
+            for signal in Signal::iterator() {
+                if !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP) {
+                    nix::sys::signal::signal(signal, SigHandler::SigDfl)?;
+                }
+            }
             nix::unistd::setsid()?;
             Ok(())
         });
