@@ -58,7 +58,7 @@ complete -c lease -n "__fish_lease_using_subcommand claim" -l ttl -d 'How long t
 complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit code when someone else holds the lease' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l name -d 'The readable part of the holder; a random part is always added [default: host name]' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'An exact identity, to claim again (extend) what that holder has' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'An exact identity, to claim again (extend) what that holder has: it then expires --ttl from now' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l format -d 'How the answer is printed' -r -f -a "shell\t'Lines for a POSIX shell\'s eval'
 json\t'One JSON object'"
 complete -c lease -n "__fish_lease_using_subcommand claim" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
@@ -91,7 +91,7 @@ complete -c lease -n "__fish_lease_using_subcommand release" -s q -l quiet -d 'E
 complete -c lease -n "__fish_lease_using_subcommand release" -s v -l verbose -d 'Say what is done, step by step, on stderr'
 complete -c lease -n "__fish_lease_using_subcommand release" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand release" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand status" -l watch -d 'Show again and again until interrupted [default interval: 2s]' -r
+complete -c lease -n "__fish_lease_using_subcommand status" -l watch -d 'Show again and again until interrupted; a word that is no duration is a KEY [default interval: 2s]' -r
 complete -c lease -n "__fish_lease_using_subcommand status" -l format -d 'How the leases are shown' -r -f -a "table\t'Columns for people'
 json\t'A JSON array of objects'"
 complete -c lease -n "__fish_lease_using_subcommand status" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r

@@ -206,7 +206,7 @@ pub struct Row {
     pub expires_at: String,
     /// Milliseconds until the expiry, by the server's clock; negative once past.
     pub expires_in_ms: i64,
-    /// Milliseconds since the term began, by the server's clock.
+    /// Milliseconds from the beginning of the term until now, or until its expiry once that is past; by the server's clock.
     pub held_for_ms: i64,
 }
 

@@ -177,7 +177,7 @@ const CLAIM: &[Section] = &[
         blocks: &[
             Block::Text("eval of nothing succeeds, so keep the exit code of claim:"),
             Block::Code(
-                "term=$(lease claim --ttl 5m nightly) || exit\neval \"$term\"\n./first-half\nlease renew --ttl 5m >/dev/null || exit\n./second-half\nlease release",
+                "term=$(lease claim --ttl 5m nightly) || exit\neval \"$term\"\ntrap 'lease release' EXIT\ntrap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM\n./first-half\nlease renew --ttl 5m >/dev/null || exit\n./second-half",
             ),
         ],
     },

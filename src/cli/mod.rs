@@ -210,7 +210,7 @@ pub struct ClaimArgs {
     #[command(flatten)]
     pub acquire: Acquire,
 
-    /// An exact identity, to claim again (extend) what that holder has
+    /// An exact identity, to claim again (extend) what that holder has: it then expires --ttl from now
     #[arg(long, value_name = "ID", conflicts_with = "name", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
@@ -293,7 +293,7 @@ pub struct Status {
     #[arg(long, requires = "keys")]
     pub exit_code: bool,
 
-    /// Show again and again until interrupted [default interval: 2s]
+    /// Show again and again until interrupted; a word that is no duration is a KEY [default interval: 2s]
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, conflicts_with = "exit_code", value_parser = Named::word(text))]
     pub watch: Option<Option<String>>,
 

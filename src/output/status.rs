@@ -138,7 +138,8 @@ pub fn status_json(shown: &[Shown]) -> String {
                     acquired_at: Some(&row.acquired_at),
                     expires_at: Some(&row.expires_at),
                     expires_in_ms: Some(row.expires_in_ms),
-                    held_for_ms: Some(row.held_for_ms),
+                    // What nobody holds is held for no time.
+                    held_for_ms: row.holder.is_some().then_some(row.held_for_ms),
                 },
                 Shown::NoRow(key) => Line {
                     key,

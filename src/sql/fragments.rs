@@ -56,14 +56,25 @@ fn row(alias: &str, now: &str) -> String {
                  ELSE {alias}.{column}::text END AS {column}"
         )
     };
-    let millis = |column: &str, sign: i8, name: &str| {
-        format!(
-            "CASE WHEN isfinite({alias}.{column})
-                 THEN {sign} * floor(extract(epoch FROM {alias}.{column} - {now}) * 1000)::bigint
-                 WHEN {alias}.{column} > {now} THEN {sign} * 9000000000000000
-                 ELSE {sign} * -9000000000000000 END AS {name}"
-        )
-    };
+    let (end, began) = (
+        format!("{alias}.expires_at"),
+        format!("{alias}.acquired_at"),
+    );
+    let millis =
+        |from: &str, to: &str| format!("floor(extract(epoch FROM {to} - {from}) * 1000)::bigint");
+    let expires_in = format!(
+        "CASE WHEN isfinite({end}) THEN {} WHEN {end} > {now} THEN 9000000000000000
+              ELSE -9000000000000000 END AS expires_in_ms",
+        millis(now, &end)
+    );
+    // Nobody holds it any more once it has expired.
+    let held_for = format!(
+        "CASE WHEN isfinite({began}) AND {end} > {now} THEN {}
+              WHEN isfinite({began}) AND isfinite({end}) THEN {}
+              ELSE 9000000000000000 END AS held_for_ms",
+        millis(&began, now),
+        millis(&began, &end)
+    );
     format!(
         "{alias}.key,
        CASE WHEN {alias}.holder <> '' AND {alias}.expires_at > {now} THEN 'held'
@@ -78,7 +89,7 @@ fn row(alias: &str, now: &str) -> String {
        {}",
         text("acquired_at"),
         text("expires_at"),
-        millis("expires_at", 1, "expires_in_ms"),
-        millis("acquired_at", -1, "held_for_ms"),
+        expires_in,
+        held_for,
     )
 }

@@ -22,6 +22,8 @@ pub struct Failure {
     pub applied: Applied,
     /// Whether the same request may well succeed at once.
     again: bool,
+    /// Whether the server itself has said so.
+    answered: bool,
     /// A lowercase fragment: what, and then what to do about it. Never a password.
     message: String,
 }
@@ -34,6 +36,7 @@ impl Failure {
             fault,
             applied: Applied::No,
             again: fault == Fault::Conflict,
+            answered: false,
             message: message.into(),
         }
     }
@@ -63,6 +66,12 @@ impl Failure {
             );
         }
         self
+    }
+
+    /// Whether there was no server to be heard: it was not reached, or said nothing in time.
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        !self.answered && matches!(self.fault, Fault::Unreachable | Fault::Timeout)
     }
 
     /// Whether asking again at once can settle it or succeed.
@@ -98,6 +107,7 @@ impl Failure {
         let mut failure = Self::new(fault, one_line(&message));
         // This machine was slow between two statements, and the server gave up the transaction (25P03).
         failure.again |= code == "25P03";
+        failure.answered = true;
         match advice {
             Some(advice) => failure.advise(advice),
             None => failure,
@@ -117,6 +127,9 @@ impl std::error::Error for Failure {}
 fn advice(code: &str, fault: Fault) -> Option<&'static str> {
     match code {
         "42P01" => return Some("`lease init` makes the table"),
+        "55P03" => {
+            return Some("another session holds a lock on the row or the table: see pg_locks");
+        }
         "3F000" => return Some("create the schema first, or name another with --table"),
         "42703" | "42P10" | "42804" | "42883" | "42809" => {
             return Some(

@@ -263,3 +263,16 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         .expect_code(0);
     assert!(out.stdout.starts_with("KEY"), "{out:?}");
 }
+
+#[test]
+fn a_lease_that_nobody_holds_is_held_for_no_longer() {
+    let key = key();
+    claimed(&key, &["--ttl", "100ms"]);
+    let line = || json(&["status", "--format", "json", &key]).remove(0);
+    until("it has expired for longer than it was held", || {
+        line()["expires_in_ms"].as_i64() < Some(-300)
+    });
+    assert_eq!(line()["held_for_ms"], 100);
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    assert_eq!(line()["held_for_ms"], serde_json::Value::Null);
+}

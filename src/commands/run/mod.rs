@@ -16,7 +16,6 @@ use crate::acquire::{Acquired, Input, Wanted, acquire};
 use crate::cli::{Common, OnLoss, Run};
 use crate::clock::BootTime;
 use crate::exit::Exit;
-use crate::fault::Fault;
 use crate::heartbeat::{Beat, Heartbeat};
 use crate::lease::{Grant, Lease};
 use crate::output::{self, Speaker};
@@ -340,15 +339,9 @@ impl Guard {
 
 /// Whether the database was not there or refused is what people ask first.
 fn why_not_renewed(failure: &Failure) -> String {
-    match failure.fault {
-        Fault::Unreachable | Fault::Timeout | Fault::Down | Fault::Busy => {
-            format!("the database could not be reached: {failure}")
-        }
-        Fault::Conflict
-        | Fault::ReadOnly
-        | Fault::NoTable
-        | Fault::Denied
-        | Fault::Login
-        | Fault::Refused => failure.to_string(),
+    if failure.is_silence() {
+        format!("the database could not be reached: {failure}")
+    } else {
+        failure.to_string()
     }
 }
