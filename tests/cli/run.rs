@@ -195,11 +195,11 @@ fn no_heartbeat_touches_the_row_after_its_release() {
                 scope.spawn(move || {
                     let ends_well = |round: &u32| {
                         let nap = format!("0.{:03}", 80 + 2 * round);
-                        run(&["--ttl", "300ms", "--wait", "30s"], &key, &["sleep", &nap])
+                        let out = run(&["--ttl", "300ms", "--wait", "30s"], &key, &["sleep", &nap])
                             .url(url)
-                            .output()
-                            .code
-                            == Some(0)
+                            .output();
+                        // A release that the busy machine did not get done in time keeps the job's code, and is told.
+                        out.code == Some(0) && !out.stderr.contains("could not be released")
                     };
                     (0..25).filter(ends_well).count()
                 })
