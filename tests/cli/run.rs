@@ -307,3 +307,49 @@ fn a_row_deleted_by_hand_is_a_lost_lease_and_the_next_claim_works() {
     let fence: i64 = out.stdout.trim().parse().expect("a fence");
     assert!(term(&next.stdout).fence > fence);
 }
+
+#[test]
+fn a_run_that_can_not_freshen_a_late_grant_starts_nothing_and_says_what_became_of_the_lease() {
+    let server = shared();
+    let database = database(server);
+    let role = format!("late_{}", crate::support::serial());
+    Lease::new(["claim", "--ttl", "100ms", "k"])
+        .url(server.url_for("postgres", &database))
+        .output()
+        .expect_code(0);
+    let sql = |text: &str| server.psql_in(&database, text);
+    sql(&format!("CREATE ROLE {role} LOGIN"));
+    sql(&format!(
+        "GRANT SELECT, INSERT, UPDATE ON public.lease TO {role}"
+    ));
+    until("the first term is over", || {
+        sql("SELECT expires_at < clock_timestamp() FROM public.lease") == "t"
+    });
+    let mut owner =
+        postgres::Client::connect(&server.url_for("postgres", &database), postgres::NoTls)
+            .expect("a connection");
+    let mut lock = owner.transaction().expect("a transaction");
+    lock.execute("SELECT FROM public.lease FOR UPDATE", &[])
+        .expect("the row is locked");
+    let late = run(&["--ttl", "3s"], "k", &["echo", "started"])
+        .url(server.url_for(&role, &database))
+        .spawn();
+    until("the claim waits", || {
+        sql(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'lease k'",
+        ) == "1"
+    });
+    // Past the first heartbeat; then the claim is granted, and the renewal after it refused.
+    lock.execute("SELECT pg_sleep(1.5)", &[])
+        .expect("time passes");
+    lock.execute(&format!("REVOKE UPDATE ON public.lease FROM {role}"), &[])
+        .expect("the right is taken away");
+    lock.commit().expect("the row is unlocked");
+    let out = late.wait().expect_code(69);
+    assert_eq!(out.stdout, "");
+    assert!(out.stderr.contains("the job is not started"), "{out:?}");
+    assert!(
+        out.stderr.contains("could not be released, so it stay"),
+        "{out:?}"
+    );
+}

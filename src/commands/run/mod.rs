@@ -159,9 +159,10 @@ impl Guard {
             "claimed {key} until {}, fence {}",
             grant.expires_at, grant.lease.fence
         ));
-        let (grant, at) = match self.enough_time(grant, at) {
+        let (grant, at) = match self.enough_time(&grant, at) {
             Ok(renewed) => renewed,
-            Err(ending) => return Ok(self.leave(ending)),
+            Err(ending @ Ending::Exit(Exit::Lost)) => return Ok(self.leave(ending)),
+            Err(ending) => return Ok(self.give_up(&grant, ending)),
         };
         let deadline = self.timing.deadline(at);
         let mut terminal = Terminal::open();

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::time::Duration;
 
 use super::{Ending, Guard};
 use crate::cli::{OnLoss, Run};
@@ -17,14 +16,15 @@ use crate::timing;
 use crate::watchdog::Watchdog;
 
 impl Guard {
-    /// A claim can take long, behind a locked row for example. The job gets a lease that still has its time.
+    /// A claim can take long, behind a locked row for example. The job gets a lease that still has its time; where it can't,
+    /// the answer is how to end, after giving the lease back unless it is lost.
     pub(super) fn enough_time(
         &self,
-        grant: Grant,
+        grant: &Grant,
         at: BootTime,
     ) -> Result<(Grant, BootTime), Ending> {
         if !self.timing.next_beat(at).has_passed() {
-            return Ok((grant, at));
+            return Ok((grant.clone(), at));
         }
         let key = grant.lease.key.as_str();
         match self
@@ -53,10 +53,6 @@ impl Guard {
                     "the database is too slow for --ttl {}: {key} is nearly over when it is granted, so the job is not started",
                     timing::human(self.timing.ttl().get())
                 ));
-                drop(
-                    self.store
-                        .release(&grant.lease, Duration::ZERO, self.timing.db_timeout()),
-                );
                 Err(Ending::Exit(Exit::Unavailable))
             }
             Err(failure) => {
