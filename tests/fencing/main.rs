@@ -12,6 +12,7 @@ mod overtaken;
 mod page;
 mod recipes;
 mod schedule;
+mod sequence;
 mod speed;
 
 use std::io::Write as _;
@@ -43,6 +44,15 @@ impl Resource {
         }
     }
 
+    /// The check, and a table for writes that keeps their order: a write takes its number while its fence is locked.
+    fn with_writes() -> Self {
+        let resource = Self::new();
+        let table =
+            "CREATE TABLE writes (key text, fence bigint, at bigint GENERATED ALWAYS AS IDENTITY)";
+        resource.connect().batch_execute(table).expect("a table");
+        resource
+    }
+
     fn connect(&self) -> Client {
         Client::connect(&self.url, NoTls).expect("a connection")
     }
@@ -67,7 +77,11 @@ impl Resource {
 
 /// The leases of a database, as every verb of `lease` uses them.
 fn leases(resource: &Resource) -> Store {
-    let settings = Settings::resolve_in(Some(&resource.url), &|_| None).expect("settings");
+    leases_at(&resource.url)
+}
+
+fn leases_at(url: &str) -> Store {
+    let settings = Settings::resolve_in(Some(url), &|_| None).expect("settings");
     let table = Table::parse("public.lease").expect("a table");
     Store::new(settings, table, LIMIT, Arc::new(|_| {}))
 }

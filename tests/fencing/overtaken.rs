@@ -17,7 +17,7 @@ const KEYS: [&str; 2] = ["stop", "continue"];
 
 /// Writes once, and once more when its input is closed or it is told to stop: TERM reaches `cat` and the shell, and the
 /// shell survives it.
-const JOB: &str = r#"
+pub(crate) const JOB: &str = r#"
 trap : TERM
 write() {
     psql -d "$RESOURCE" -XAtq -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -v key="$LEASE_KEY" -v fence="$FENCE" <<'SQL'
@@ -27,13 +27,13 @@ INSERT INTO writes VALUES (:'key', :fence);
 COMMIT;
 SQL
 }
-write && echo has written
+write && echo has written with $FENCE
 cat
 write && echo has written again
 "#;
 
 /// How psql ends when a statement has failed.
-const PSQL_FAILED: i32 = 3;
+pub(crate) const PSQL_FAILED: i32 = 3;
 
 /// A resource, and the leases by which jobs write to it.
 struct Scene {
@@ -44,24 +44,17 @@ struct Scene {
 impl Scene {
     /// Both in one database.
     fn new() -> Self {
-        let resource = Resource::new();
+        let resource = Resource::with_writes();
         let leases = resource.url.clone();
-        Self::with(resource, leases)
+        Self { resource, leases }
     }
 
     /// The leases on a server of their own, which may lose what the resource remembers.
-    fn with_leases_on(url: String) -> Self {
-        Self::with(Resource::new(), url)
-    }
-
-    fn with(resource: Resource, leases: String) -> Self {
-        resource
-            .connect()
-            .batch_execute(
-                "CREATE TABLE writes (key text, fence bigint, at bigint GENERATED ALWAYS AS IDENTITY)",
-            )
-            .expect("a table");
-        Self { resource, leases }
+    fn with_leases_on(leases: String) -> Self {
+        Self {
+            resource: Resource::with_writes(),
+            leases,
+        }
     }
 
     /// `lease` with an option or two before the key.
@@ -99,7 +92,7 @@ impl Scene {
     fn holders(&self) -> [Running; 2] {
         let runs = KEYS.map(|key| self.run(key).spawn());
         for run in &runs {
-            run.wait_for_line("has written");
+            run.wait_for_line("has written with");
         }
         runs
     }
@@ -145,7 +138,8 @@ impl Scene {
                 "ERROR:  {SQLSTATE_STALE}: fence {old} is stale: '{key}' has seen fence {new}"
             );
             assert!(first.stderr.contains(&refusal), "{refusal}: {first}");
-            assert_eq!(first.stdout.trim(), "has written", "{first}");
+            let wrote = format!("has written with {old}");
+            assert_eq!(first.stdout.trim(), wrote, "{first}");
             first.expect_code(if key == "stop" { 76 } else { PSQL_FAILED });
         }
         for (key, second) in KEYS.into_iter().zip(seconds) {

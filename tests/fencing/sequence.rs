@@ -1,4 +1,4 @@
-//! A thousand random steps on one resource: claims, renewals, releases, expiries, rows deleted and restored, holders that
+//! A thousand random steps on one resource, one after another, so that each answer is known beforehand: claims, renewals, releases, expiries, rows deleted and restored, holders that
 //! were overtaken and write all the same.
 
 use std::collections::HashMap;
@@ -156,7 +156,7 @@ impl Schedule {
 
     /// The row becomes what it was, as after a failover or a restore that lost the last writes.
     fn restore(&mut self, expired: bool) {
-        self.sql("failovers", "DELETE FROM public.lease");
+        self.sql("restores", "DELETE FROM public.lease");
         if let Some((holder, fence)) = self.copy.clone() {
             let expires = if expired { "-1 hour" } else { "1 hour" };
             self.client
@@ -206,7 +206,7 @@ fn in_a_thousand_random_steps_no_write_of_an_older_holder_follows_a_newer_ones()
         "writes",
         "stale writes refused",
         "deletions",
-        "failovers",
+        "restores",
     ] {
         assert!(
             seen.iter().any(|(seen, _)| *seen == what),
