@@ -95,3 +95,43 @@ fn a_job_that_goes_on_after_its_loss_is_refused_and_told_why() {
         "{first}"
     );
 }
+
+/// It has passed the check, holds the lock on its fence, and has yet to write.
+const JOB_IN_TWO_HALVES: &str = r#"
+{
+    echo "BEGIN; SELECT public.lease_check_fence('invoices', $FENCE);"
+    printf '%s\n' '\echo has passed'
+    cat
+    echo "INSERT INTO invoices VALUES ($FENCE); COMMIT;"
+} | psql -Xq -v ON_ERROR_STOP=1
+"#;
+
+#[test]
+fn a_job_that_stands_still_between_its_check_and_its_write_has_written_nothing() {
+    let resource = Resource::new();
+    let mut client = resource.connect();
+    client
+        .batch_execute("CREATE TABLE invoices (fence bigint)")
+        .expect("a table");
+    let first = run(&resource, "2s", "continue", JOB_IN_TWO_HALVES)
+        .open_input()
+        .spawn();
+    first.wait_for_line("has passed");
+    first.freeze();
+
+    let second = run(&resource, "1m", "stop", &job()).spawn();
+    second.wait_for_line("wrote");
+    first.thaw();
+    first.close_input();
+    let first = first.wait();
+    assert!(
+        first.stderr.contains("idle-in-transaction timeout"),
+        "{first}"
+    );
+    assert_ne!(first.code, Some(0), "{first}");
+    let holders: i64 = client
+        .query_one("SELECT count(DISTINCT fence) FROM invoices", &[])
+        .expect("rows")
+        .get(0);
+    assert_eq!(holders, 1, "{first}");
+}
