@@ -9,6 +9,7 @@ use std::process::Command;
 use pglease::fencing::SQLSTATE_STALE;
 
 use crate::Resource;
+use crate::page::recipe;
 use crate::support::{Clock, Lease, Running, Server, keeper, programs, skip, until};
 
 /// Two holders at once, each with a key of its own that is named after what `--on-loss` says: one job is told to stop and
@@ -209,6 +210,38 @@ fn a_holder_whose_lease_ended_by_a_clock_that_went_forward_and_back_is_refused()
         server.psql(left) == "t"
     });
     scene.only_the_first_are_refused(firsts, seconds);
+}
+
+/// The one case in which a fence goes back: the row is lost, and the clock is behind what it was. The resource then lets
+/// nobody in, until the clock has caught up or somebody tells it to forget.
+#[test]
+fn where_the_row_is_lost_and_the_clock_went_back_a_new_holder_is_refused() {
+    let Some(clock) = Clock::new() else {
+        return skip("faketime");
+    };
+    let server = clock.start(Server::builder());
+    clock.set("+1h");
+    let scene = Scene::with_leases_on(server.url());
+    let writes_at_once = || {
+        let run = scene.run("continue").spawn();
+        run.close_input();
+        run.wait()
+    };
+    writes_at_once().expect_code(0);
+    clock.set("+0");
+    server.psql("DELETE FROM public.lease");
+    let refused = writes_at_once().expect_code(PSQL_FAILED);
+    assert!(refused.stderr.contains(SQLSTATE_STALE), "{refused}");
+    let [first, again] = scene.fences("continue")[..] else {
+        panic!("{:?}", scene.fences("continue"));
+    };
+    assert_eq!(first, again);
+
+    let forget = recipe("postgresql-forget").replace("invoices", "continue");
+    let mut resource = scene.resource.connect();
+    resource.batch_execute(&forget).expect("deletes");
+    writes_at_once().expect_code(0);
+    assert!(scene.fences("continue")[2] < first);
 }
 
 #[test]
