@@ -2,7 +2,8 @@
 //!
 //! A row is being deleted. The next claim has its fence already, and waits for that transaction to end. When it has ended, but
 //! before the waiting claim looks again, a third holder comes and goes, and its row is deleted as well. Here the process of the
-//! server that works on the waiting claim stands still for that time; on a busy machine the scheduler can do the same.
+//! server that works on the waiting claim stands still for that time; on a busy machine the scheduler does the same, now and
+//! then, and even where there was nothing to wait for.
 
 use std::thread;
 

@@ -125,8 +125,14 @@ fn side_by_side(resource: &Resource, claims: u32) -> Seen {
             });
         }
     });
-    let judged = |journal: &Journal| judge(&journal.lines()).unwrap_or_else(|why| panic!("{why}"));
-    let seen = journals.iter().map(judged).fold(Seen::default(), Seen::add);
+    let judged = |(at, journal): (usize, &Journal)| {
+        judge(&journal.lines()).unwrap_or_else(|why| panic!("k{at}: {why}"))
+    };
+    let seen = journals
+        .iter()
+        .enumerate()
+        .map(judged)
+        .fold(Seen::default(), Seen::add);
     let moved = moved.into_inner();
     report(&format!(
         "lease was granted {} of {} claims, the other program {} of {}, and released {moved} of them over another connection than it had claimed by; its fence went back {} times",
@@ -161,9 +167,10 @@ fn with_a_program_that_deletes_rows_there_are_never_two_holders_and_our_fence_on
     let resource = Resource::bare();
     its_own_table(&resource.url);
     let seen = side_by_side(&resource, 200);
+    // Far more often than by the race that even a safe default leaves.
     assert!(
-        seen.back > 0,
-        "with a default of 1 the other program was never in danger, so nothing was tested: {seen:?}"
+        seen.back > 20,
+        "with a default of 1 the other program was hardly ever in danger, so nothing was tested: {seen:?}"
     );
 }
 
