@@ -89,7 +89,7 @@ fn behind_a_third_holder(claim: impl FnOnce(&str) -> i64 + Send) -> Fences {
         let stopped = Stopped::new(pid);
         first.0.batch_execute("COMMIT").expect("commits");
 
-        let between = run_script(&["--ttl", "5m"], KEY, "echo $FENCE")
+        let between = run_script(&["--ttl", "5m", "--db-timeout", "1m"], KEY, "echo $FENCE")
             .url(&url)
             .output();
         let between = between.expect_code(0).stdout;
