@@ -14,7 +14,7 @@ mod stopping;
 mod streams;
 
 use support::job::{Journal, of_job, run, until_gone};
-use support::{Lease, Running, Server};
+use support::{LIMIT, Lease, Running, Server};
 
 /// A job that can't be asked to end. It notes the time, in seconds since 1970, some twenty times a second and has a child
 /// that can't be asked either. No process is started for a note, so that a busy machine does not keep it from its notes.
@@ -79,12 +79,5 @@ fn dead_in_time(server: &Server, key: &str, journal: &Journal) {
 #[track_caller]
 fn nothing_left(run: &Running, key: &str) {
     until_gone(key);
-    support::until(&format!("nothing of {run} is left"), || {
-        let left = run.processes();
-        if left.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{left:?}"))
-        }
-    });
+    run.wait_gone(LIMIT);
 }

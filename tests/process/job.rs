@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
+use super::job;
 use super::support::{Lease, keeper, key, proc, shared};
-use super::{job, named};
 
 #[test]
 fn exit_codes_come_through() {
@@ -176,7 +176,7 @@ fn a_process_that_left_the_group_on_purpose_is_not_touched() {
         "setsid sleep 1000 <&- >&- 2>&- & while ! grep -q sleep /proc/$!/comm; do :; done; exit 0";
     let run = job(&[], script).spawn();
     run.wait_exit(Duration::from_secs(20));
-    assert_eq!(named(&run, "sleep").len(), 1);
+    assert_eq!(run.named("sleep").len(), 1);
 }
 
 #[test]

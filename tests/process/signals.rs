@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal::{self, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
 
+use super::job;
 use super::support::{Lease, key, shared, skip, stays, until};
-use super::{job, named, nothing_left};
 
 /// Says the name of each signal that it gets, and ends when its input does.
 const LISTENER: &str = "for s in HUP INT QUIT USR1 USR2 ALRM TERM CONT WINCH PWR RTMIN+3; do \
@@ -193,15 +193,15 @@ fn as_process_1_of_a_container_it_passes_signals_on_and_reaps_orphans() {
         .wrapped(["unshare", "-pf", "--mount-proc", "--kill-child"])
         .spawn();
     run.wait_for_line("ready");
-    let lease = until("process 1", || named(&run, "lease").into_iter().next());
+    let lease = until("process 1", || run.named("lease").into_iter().next());
     until("the orphan was reaped", || {
-        named(&run, "sleep").iter().all(|p| p.parent != lease.pid)
+        run.named("sleep").iter().all(|p| p.parent != lease.pid)
             && super::support::proc::zombies(lease.pid).is_empty()
     });
-    super::send(&lease, SIGTERM);
+    lease.signal(SIGTERM);
     run.wait_for_line("got-TERM");
     run.wait_exit(Duration::from_secs(20));
-    nothing_left(&run, Duration::from_secs(20));
+    run.wait_gone(Duration::from_secs(20));
     run.wait().expect_code(9);
     // A signal has no effect on process 1, so its exit code tells.
     job(&[], "kill -9 $$")

@@ -12,6 +12,7 @@
 
 pub mod builder;
 pub mod clock;
+pub mod family;
 pub mod job;
 pub mod keeper;
 pub mod mounts;

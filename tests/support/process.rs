@@ -156,11 +156,7 @@ impl Lease {
             command.stdin(Stdio::piped());
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let running = Running::start(
-            &mut command,
-            self.line(),
-            self.env.get(OsStr::new(keeper::MARK)),
-        );
+        let running = Running::start(&mut command, self.line(), self.variable(keeper::MARK));
         if let Some(input) = self.input.clone() {
             let mut pipe = running.take_input();
             // On a thread: a program that does not read would block the test. One that has ended breaks the pipe.

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::pty::{Winsize, openpty};
-use nix::sys::signal::Signal;
 
+use super::family::Family;
 use super::process::Lease;
 use super::stream::Stream;
 use super::wait::{LIMIT, until_within};
@@ -31,9 +31,9 @@ pub const END: &str = "\x04";
 #[derive(Debug)]
 pub struct Terminal {
     line: String,
-    mark: Option<String>,
+    // Before the window: it is killed while that is still open, and gets no HUP of its own.
+    family: Family,
     window: Mutex<Window>,
-    child: Mutex<Child>,
 }
 
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Terminal {
             .unwrap_or_else(|error| panic!("{}: {error}", program.line()));
         Self {
             line: program.line(),
-            mark: program.variable(keeper::MARK),
+            family: Family::of(child, program.variable(keeper::MARK)),
             window: Mutex::new(Window::Open {
                 keyboard: pair
                     .master
@@ -82,7 +82,6 @@ impl Terminal {
                     .into(),
                 screen: Stream::collect(pair.master),
             }),
-            child: Mutex::new(child),
         }
     }
 
@@ -143,7 +142,7 @@ impl Terminal {
 
     /// The process id of the program.
     pub fn pid(&self) -> i32 {
-        lock(&self.child).id() as i32
+        self.family.pid()
     }
 
     /// The process group in the foreground.
@@ -179,7 +178,7 @@ impl Terminal {
 
     /// How the program ended, if it has.
     pub fn exit(&self) -> Option<ExitStatus> {
-        lock(&self.child).try_wait().expect("wait")
+        self.family.exit()
     }
 
     /// Waits for the program's end.
@@ -192,10 +191,12 @@ impl Terminal {
 
     /// Every living process that descends from the program, itself included.
     pub fn processes(&self) -> Vec<proc::Process> {
-        self.mark
-            .as_ref()
-            .map(|mark| proc::with_env(keeper::MARK, mark))
-            .unwrap_or_default()
+        self.family.processes()
+    }
+
+    /// Those of [`processes`](Self::processes) that have this name.
+    pub fn named(&self, name: &str) -> Vec<proc::Process> {
+        self.family.named(name)
     }
 
     /// Closes the window: the session gets HUP, its reads and writes fail. Processes are watched as before.
@@ -210,22 +211,6 @@ impl Terminal {
 impl fmt::Display for Terminal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the terminal of `{}`", self.line)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let start = Instant::now();
-        loop {
-            let _ = lock(&self.child).kill();
-            let left = self.processes();
-            left.iter()
-                .for_each(|process| process.signal(Signal::SIGKILL));
-            if self.exit().is_some() && left.is_empty() || start.elapsed() > LIMIT {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
     }
 }
 
