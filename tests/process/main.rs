@@ -4,7 +4,6 @@
 mod support;
 
 mod job;
-mod pty;
 mod signals;
 mod starts;
 mod terminal;

@@ -83,6 +83,11 @@ impl Lease {
         self
     }
 
+    /// Lets a shell find the built `lease` as `$LEASE`.
+    pub fn knowing_lease(self) -> Self {
+        self.env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    }
+
     /// The value of a variable that it is going to have.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         Some(self.env.get(OsStr::new(name))?.to_str()?.to_owned())

@@ -7,7 +7,8 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use nix::pty::{Winsize, openpty};
 
@@ -26,6 +27,15 @@ pub const SUSPEND: &str = "\x1a";
 /// Ctrl-D.
 pub const END: &str = "\x04";
 
+/// An interactive shell with nobody's settings, `bash` or `dash`, in which `$LEASE` is the built binary.
+pub fn interactive(shell: &str) -> Lease {
+    let words: &[&str] = match shell {
+        "bash" => &["--norc", "--noprofile", "--noediting", "-i"],
+        _ => &["-i"],
+    };
+    Lease::program(shell).args(words).knowing_lease()
+}
+
 /// A terminal with a program as the leader of its session: `lease` itself, or a shell in which to type.
 /// Dropped, everything that runs in it is killed.
 #[derive(Debug)]
@@ -34,6 +44,8 @@ pub struct Terminal {
     // Before the window: it is killed while that is still open, and gets no HUP of its own.
     family: Family,
     window: Mutex<Window>,
+    /// Up to where on the screen the test has waited.
+    seen: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -82,6 +94,7 @@ impl Terminal {
                     .into(),
                 screen: Stream::collect(pair.master),
             }),
+            seen: AtomicUsize::new(0),
         }
     }
 
@@ -121,6 +134,34 @@ impl Terminal {
                 Err(format!("\n{screen}"))
             }
         });
+    }
+
+    /// Waits until `part` has been written after all that was waited for in this way before.
+    #[track_caller]
+    pub fn wait_for_next(&self, part: &str) {
+        let seen = self.seen.load(Ordering::SeqCst);
+        until_within(&format!("{self} shows {part:?} next"), LIMIT, || {
+            let screen = self.screen();
+            match screen[seen..].find(part) {
+                Some(at) => {
+                    self.seen.store(seen + at + part.len(), Ordering::SeqCst);
+                    Ok(())
+                }
+                None => Err(format!("\n{screen}")),
+            }
+        });
+    }
+
+    /// Types `text` again and again until `part` is shown next. After a Ctrl-C: a shell throws away what it has read
+    /// of a line.
+    #[track_caller]
+    pub fn type_until_next(&self, text: &str, part: &str) {
+        let (start, seen) = (Instant::now(), self.seen.load(Ordering::SeqCst));
+        while !self.screen()[seen..].contains(part) && start.elapsed() < LIMIT {
+            self.type_in(text);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.wait_for_next(part);
     }
 
     /// Waits until `part` has been written `count` times.
