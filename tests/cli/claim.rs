@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use crate::support::job::around;
 use crate::support::{Lease, key, shared, until};
 use crate::{claimed, column, lease, literal, term, with_term};
 
@@ -135,9 +136,7 @@ fn any_key_survives_the_quoting() {
         for key in [key, dashed] {
             let script = r#"term=$("$LEASE" claim -- "$WANTED") || exit 9; eval "$term"; test "$LEASE_KEY" = "$WANTED" || exit 8
                 "$LEASE" renew >/dev/null || exit 7; "$LEASE" release || exit 6"#;
-            Lease::program("/bin/sh")
-                .args(["-c", script])
-                .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+            around("sh", script)
                 .env("WANTED", &key)
                 .on(shared())
                 .output()
@@ -151,9 +150,8 @@ fn any_key_survives_the_quoting() {
 fn a_second_shell_releases_with_the_printed_values() {
     let key = key();
     let printed = lease(&["claim", &key]).output().expect_code(0).stdout;
-    Lease::program("/bin/sh")
-        .args(["-c", r#"eval "$1"; exec "$LEASE" release"#, "sh", &printed])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    around("sh", r#"eval "$1"; exec "$LEASE" release"#)
+        .args(["sh", &printed])
         .on(shared())
         .output()
         .expect_code(0);
@@ -246,12 +244,7 @@ fn a_claim_that_can_not_be_printed_is_given_back() {
     for stdout in [">/dev/full", ">&-"] {
         let key = key();
         let script = format!("\"$LEASE\" claim '{key}' {stdout}");
-        let out = Lease::program("/bin/sh")
-            .args(["-c", &script])
-            .env("LEASE", env!("CARGO_BIN_EXE_lease"))
-            .on(shared())
-            .output()
-            .expect_code(125);
+        let out = around("sh", &script).on(shared()).output().expect_code(125);
         assert!(out.stderr.contains("the lease was released"), "{out:?}");
         assert!(!out.stderr.contains("os error"), "{out:?}");
         assert_eq!(column(shared(), &key, "holder"), "");

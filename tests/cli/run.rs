@@ -145,7 +145,7 @@ fn a_nested_run_does_not_enter_the_lease_of_its_parent() {
     let key = key();
     let script = "\"$LEASE\" run \"$LEASE_KEY\" -- echo inner; echo \"nested: $?\"";
     let out = run_script(&[], &key, script)
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        .knowing_lease()
         .on(shared())
         .output()
         .expect_code(0);

@@ -2,6 +2,7 @@
 
 use nix::sys::signal::Signal;
 
+use crate::support::job::around;
 use crate::support::{Lease, Server, key, shared, until};
 use crate::{claimed, database, lease, literal, with_term};
 
@@ -255,9 +256,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     for _ in 0..5 {
         claimed(&key(), &[]);
     }
-    let out = Lease::program("/bin/bash")
-        .args(["-c", "set -o pipefail; \"$LEASE\" status | head -1"])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let out = around("bash", "set -o pipefail; \"$LEASE\" status | head -1")
         .on(shared())
         .output()
         .expect_code(0);

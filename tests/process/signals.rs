@@ -5,6 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal::{self, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
 
 use super::job;
+use super::support::job::around;
 use super::support::{Lease, key, shared, skip, stays, until};
 
 /// Says the name of each signal that it gets, and ends when its input does.
@@ -102,9 +103,9 @@ fn dispositions_and_mask_are_those_that_lease_was_started_with() {
         let plain = Lease::program("bash")
             .args(["-c", &format!("{start} exec {status}")])
             .output();
-        let line = format!("{start} exec \"$0\" run \"$1\" -- {status}");
-        let under = Lease::program("bash")
-            .args(["-c", &line, env!("CARGO_BIN_EXE_lease"), &key()])
+        let line = format!("{start} exec \"$LEASE\" run \"$0\" -- {status}");
+        let under = around("bash", &line)
+            .arg(key())
             .on(shared())
             .output()
             .expect_code(0);
@@ -114,9 +115,9 @@ fn dispositions_and_mask_are_those_that_lease_was_started_with() {
 
 #[test]
 fn what_is_ignored_at_start_ends_neither() {
-    let line = "trap '' HUP; exec \"$0\" run \"$1\" -- sh -c 'echo ready; read line'";
-    let run = Lease::program("bash")
-        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+    let line = "trap '' HUP; exec \"$LEASE\" run \"$0\" -- sh -c 'echo ready; read line'";
+    let run = around("bash", line)
+        .arg(key())
         .on(shared())
         .open_input()
         .spawn();

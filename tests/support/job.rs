@@ -20,6 +20,11 @@ pub fn run_script(options: &[&str], key: &str, script: &str) -> Lease {
     run(options, key, &["sh", "-c", script])
 }
 
+/// A script around `lease`, which it finds as `$LEASE`; its first argument will be `$0`. Without a database.
+pub fn around(shell: &str, script: &str) -> Lease {
+    Lease::program(shell).args(["-c", script]).knowing_lease()
+}
+
 /// Every living process of the jobs that run under `key`, whatever group or session it is in: the kernel says so.
 pub fn of_job(key: &str) -> Vec<proc::Process> {
     proc::with_env("LEASE_KEY", key)
