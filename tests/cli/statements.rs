@@ -1,7 +1,8 @@
 //! What the statements promise, seen from the server.
 
+use crate::support::table::{change, lock_row};
 use crate::support::{Lease, Server, key, shared, until};
-use crate::{claimed, column, database, lease, literal, term, with_term};
+use crate::{claimed, column, database, lease, term, with_term};
 
 const MICROS: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
@@ -14,12 +15,7 @@ fn an_expiry_counts_from_the_row_lock_and_not_from_the_start_of_the_statement() 
     });
     let mut client = shared().client();
     let mut transaction = client.transaction().expect("a transaction");
-    transaction
-        .execute(
-            "SELECT FROM public.lease WHERE key = $1 FOR UPDATE",
-            &[&key],
-        )
-        .expect("the row is locked");
+    lock_row(&mut transaction, &key);
     let claiming = lease(&["claim", "--format", "json", "--ttl", "2s", &key]).spawn();
     until("the claim waits", || {
         shared().psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'lease an_expiry_counts%'") == "1"
@@ -237,10 +233,11 @@ fn renewals_stay_hot_updates() {
 fn a_clock_set_back_does_not_cost_a_holder_its_lease() {
     let key = key();
     let held = claimed(&key, &[]);
-    shared().psql(&format!(
-        "UPDATE public.lease SET acquired_at = clock_timestamp() + '1h', expires_at = clock_timestamp() + '1h 1min' WHERE key = {}",
-        literal(&key)
-    ));
+    change(
+        shared(),
+        &key,
+        "acquired_at = clock_timestamp() + '1h', expires_at = clock_timestamp() + '1h 1min'",
+    );
     with_term("renew", &held).output().expect_code(0);
     assert_eq!(
         column(

@@ -29,6 +29,7 @@ pub mod running;
 pub mod server;
 pub mod standby;
 pub mod stream;
+pub mod table;
 pub mod tls;
 pub mod wait;
 
