@@ -89,7 +89,7 @@ impl Proxy {
 
     /// Any user and database through the proxy. A proxy that is to know a COMMIT needs a connection without TLS.
     pub fn url_for(&self, user: &str, database: &str) -> String {
-        format!("postgresql://{user}@127.0.0.1:{}/{database}", self.port())
+        self.port.url(user, database)
     }
 
     /// Forwards nothing any more, in either direction, keeps every socket open and goes on accepting.

@@ -9,11 +9,11 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use postgres::{Client, NoTls, SimpleQueryMessage};
+use postgres::{Client, NoTls};
 
 use super::ports::Port;
 use super::proc::{self, Process};
-use super::{builder::Builder, keeper, lock, programs, until};
+use super::{builder::Builder, keeper, lock, programs, rows, until};
 
 /// The server that the tests of this process share: nothing special about it, and no test may stop it. It is started
 /// on first use.
@@ -77,7 +77,7 @@ impl Server {
 
     /// Any user and database over TCP; `user` may carry a password, as in `app:secret`.
     pub fn url_for(&self, user: &str, database: &str) -> String {
-        format!("postgresql://{user}@127.0.0.1:{}/{database}", self.port())
+        self.port.url(user, database)
     }
 
     /// The superuser over the socket.
@@ -132,16 +132,7 @@ impl Server {
 
     /// As [`psql_in`](Self::psql_in), for SQL that may fail.
     pub fn try_psql_in(&self, database: &str, sql: &str) -> Result<String, postgres::Error> {
-        let mut lines = Vec::new();
-        for message in self.try_client(database)?.simple_query(sql)? {
-            if let SimpleQueryMessage::Row(row) = message {
-                let columns: Vec<&str> = (0..row.len())
-                    .map(|at| row.get(at).unwrap_or_default())
-                    .collect();
-                lines.push(columns.join("|"));
-            }
-        }
-        Ok(lines.join("\n"))
+        rows(&mut self.try_client(database)?, sql)
     }
 
     /// Appends lines to postgresql.conf. They count from the next start or reload.
