@@ -9,7 +9,7 @@ use pglease::connect::{Access, OpenError, Settings, open};
 use pglease::fault::Fault;
 use postgres::{Client, SimpleQueryMessage};
 
-use crate::server::PATIENCE;
+use crate::PATIENCE;
 
 /// What a connection shows of itself: who, where, by which way, and under which name.
 const QUESTION: &str = "select current_user || '@' || current_database() || ' ' \

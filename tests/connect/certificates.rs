@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::server::Kept;
+use crate::support::keeper;
 
 /// A directory in which certificates are made.
-pub(crate) struct Workshop(pub(crate) Kept);
+pub(crate) struct Workshop(PathBuf);
 
 /// Extensions of a server's certificate with these alternative names.
 pub(crate) fn names(names: &str) -> String {
@@ -17,18 +17,21 @@ pub(crate) fn names(names: &str) -> String {
 
 impl Workshop {
     pub(crate) fn new() -> Self {
-        let dir = Kept::new();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        Self(dir)
+        Self(keeper::dir("workshop"))
+    }
+
+    /// Where they lie.
+    pub(crate) fn dir(&self) -> &str {
+        self.0.to_str().unwrap()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.join(name)
     }
 
     fn openssl(&self, arguments: &str, more: &[&str]) {
         let output = Command::new("openssl")
-            .current_dir(self.0.path())
+            .current_dir(&self.0)
             .args(arguments.split_whitespace())
             .args(more)
             .output()

@@ -9,8 +9,8 @@ use pglease::clock::BootTime;
 use pglease::connect::{Access, open};
 use pglease::fault::Fault;
 
+use crate::PATIENCE;
 use crate::both::{Given, connect, connect_within};
-use crate::server::PATIENCE;
 
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 const LOGGED_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\0\0\0\0\0Z\0\0\0\x05I";

@@ -4,22 +4,23 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::LazyLock;
 
+use crate::NOBODY;
 use crate::both::Given;
-use crate::server::{NOBODY, Server};
+use crate::support::Server;
 
 const HBA: &str = "
 local all pw,wrong scram-sha-256
-local all all trust
 host all pw,wrong 127.0.0.1/32 scram-sha-256
 host all hashed 127.0.0.1/32 md5
 host all clear 127.0.0.1/32 password
 host all nobody 127.0.0.1/32 reject
-host all all 127.0.0.1/32 trust
-host all all ::1/128 trust
 ";
 
 static SERVER: LazyLock<Server> = LazyLock::new(|| {
-    let server = Server::start(HBA, "");
+    let server = Server::builder()
+        .hba(HBA)
+        .conf("listen_addresses = '127.0.0.1,::1'")
+        .start();
     // The user that runs the test, too: it is the default.
     let me = nix::unistd::User::from_uid(nix::unistd::Uid::effective())
         .unwrap()
@@ -40,7 +41,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
         "create database app".to_owned(),
         "create database pw".to_owned(),
     ] {
-        server.sql(&sql);
+        server.psql(&sql);
     }
     server
 });
@@ -268,8 +269,8 @@ fn prepare(dir: &std::path::Path, fill: &dyn Fn(&str) -> String) {
 /// Runs every `of`-th case from `from` on: in four tests, so that they run side by side.
 fn compare(from: usize, of: usize) {
     let dir = tempfile::tempdir().unwrap();
-    let sock = SERVER.dir.to_str().unwrap();
-    let (port, dead) = (SERVER.port.to_string(), NOBODY.to_string());
+    let sock = SERVER.socket_dir().to_str().unwrap();
+    let (port, dead) = (SERVER.port().to_string(), NOBODY.to_string());
     let fill = |text: &str| {
         text.replace("{sock}", sock)
             .replace("{sock%}", &sock.replace('/', "%2F"))
@@ -330,7 +331,7 @@ fn a_refused_login_says_which_user_and_database() {
     let given = Given::new(
         Some(&format!(
             "host=127.0.0.1 port={} user=pw dbname=orders password=wr0ng",
-            SERVER.port
+            SERVER.port()
         )),
         &[("HOME", "/nonexistent")],
     );
@@ -338,19 +339,19 @@ fn a_refused_login_says_which_user_and_database() {
         given.by_library().unwrap_err(),
         format!(
             "127.0.0.1:{}: password authentication failed for user \"pw\" (database \"orders\")",
-            SERVER.port
+            SERVER.port()
         )
     );
 }
 
 #[test]
 fn a_role_that_may_not_connect_to_the_database_is_told_the_grant_that_is_missing() {
-    SERVER.sql("create database closed");
-    SERVER.sql("revoke connect on database closed from public");
+    SERVER.psql("create database closed");
+    SERVER.psql("revoke connect on database closed from public");
     let given = format!(
         "host={} port={} user=app dbname=closed",
-        SERVER.dir.display(),
-        SERVER.port
+        SERVER.socket_dir().display(),
+        SERVER.port()
     );
     let settings = Given::new(Some(&given), &[("HOME", "/nonexistent")]).resolve();
     let error = crate::both::connect(&settings.unwrap(), pglease::connect::Access::Write)
@@ -378,7 +379,7 @@ fn a_password_file_is_read_anew_for_each_connection() {
     let settings = Given::new(
         Some(&format!(
             "host=127.0.0.1 port={} user=pw passfile={}",
-            SERVER.port,
+            SERVER.port(),
             path.display()
         )),
         &[],

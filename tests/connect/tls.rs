@@ -4,17 +4,15 @@ use std::sync::LazyLock;
 
 use crate::both::Given;
 use crate::certificates::{Workshop, names};
-use crate::server::Server;
+use crate::support::Server;
 
 const HBA: &str = "
-local all all trust
 hostssl all covered 127.0.0.1/32 trust
 hostnossl all covered 127.0.0.1/32 reject
 hostssl all bare 127.0.0.1/32 reject
 hostnossl all bare 127.0.0.1/32 trust
 hostssl all certified 127.0.0.1/32 cert
 host all scram 127.0.0.1/32 scram-sha-256
-host all all 127.0.0.1/32 trust
 ";
 
 /// Everything that these tests need, made once.
@@ -29,13 +27,12 @@ struct World {
 }
 
 fn server(shop: &Workshop, certificate: &str, key: &str) -> Server {
-    let conf = "ssl = on\nssl_cert_file = 'own.crt'\nssl_key_file = 'own.key'\nssl_ca_file = 'clients.crt'\n";
-    let server = Server::start_with(HBA, conf, |data| {
-        shop.copy(certificate, &data.join("own.crt"), 0o644);
-        shop.copy(key, &data.join("own.key"), 0o600);
-        shop.copy("clients.crt", &data.join("clients.crt"), 0o644);
-    });
-    server.sql(
+    let server = Server::builder()
+        .hba(HBA)
+        .ssl(shop.path(certificate), shop.path(key))
+        .client_ca(shop.path("clients.crt"))
+        .start();
+    server.psql(
         "create role app login; create role covered login; create role bare login; create role certified login; \
          create role scram login password 'secret'",
     );
@@ -138,7 +135,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 fn given(server: &Server, settings: &str) -> Given {
-    let dir = WORLD.shop.0.path().to_str().unwrap();
+    let dir = WORLD.shop.dir();
     let settings = settings.replace("{dir}", dir);
     // A home directory is named as a word of its own here.
     let (home, settings) = match settings.split_once("HOME=") {
@@ -153,7 +150,7 @@ fn given(server: &Server, settings: &str) -> Given {
     Given::new(
         Some(&format!(
             "user=app {place} port={} dbname=postgres {settings}",
-            server.port
+            server.port()
         )),
         &[("HOME", &home)],
     )

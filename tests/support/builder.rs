@@ -27,8 +27,8 @@ impl Builder {
         self
     }
 
-    /// A line for pg_hba.conf. Lines stand in the order given and before the usual ones, which trust everyone on the
-    /// socket and on the loopback.
+    /// A line for pg_hba.conf, or several. They stand in the order given and before the usual ones, which trust
+    /// everyone on the socket and on the loopback.
     pub fn hba(mut self, line: impl Into<String>) -> Self {
         self.hba.push(line.into());
         self
