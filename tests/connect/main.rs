@@ -4,7 +4,6 @@
 mod support;
 
 mod both;
-mod certificates;
 mod hosts;
 mod peers;
 mod settings;

@@ -220,7 +220,7 @@ fn a_client_shows_its_certificate() {
         return skip("openssl");
     }
     let ours = tls::Authority::root("ours");
-    let own = tls::self_signed("db.example");
+    let own = tls::self_signed("own", "db.example");
     let server = Server::builder()
         .ssl(&own.chain, &own.key)
         .client_ca(&ours.certificate)

@@ -11,7 +11,7 @@ use world::WORLD;
 const TLS: &str = "TLSv1.3";
 
 fn given(server: &Server, settings: &str) -> Given {
-    let dir = WORLD.shop.dir();
+    let dir = WORLD.dir.to_str().unwrap();
     let settings = settings.replace("{dir}", dir);
     // A home directory is named as a word of its own here.
     let (home, settings) = match settings.split_once("HOME=") {

@@ -1,9 +1,12 @@
 //! What the tests of TLS have to do with: servers, each with a certificate of another kind, and files of every kind.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::certificates::{Workshop, names};
-use crate::support::Server;
+use crate::support::tls::{self, Authority, Certificate, Request};
+use crate::support::{Server, keeper};
 
 const HBA: &str = "
 hostssl all covered 127.0.0.1/32 trust
@@ -16,7 +19,8 @@ host all scram 127.0.0.1/32 scram-sha-256
 
 /// Everything that these tests need, made once.
 pub(super) struct World {
-    pub(super) shop: Workshop,
+    /// Where the files lie, by the names that the tests use.
+    pub(super) dir: PathBuf,
     pub(super) good: Server,
     pub(super) nameless: Server,
     pub(super) version_1: Server,
@@ -25,11 +29,76 @@ pub(super) struct World {
     pub(super) chained: Server,
 }
 
-fn server(shop: &Workshop, certificate: &str, key: &str) -> Server {
+pub(super) static WORLD: LazyLock<World> = LazyLock::new(|| {
+    let [root, other, clients] = ["root", "other", "clients"].map(Authority::root);
+    let middle = root.intermediate("middle");
+    let for_server = |name: &str| Request::server(name).any_usage();
+    let at_localhost = || for_server("a server").dns("localhost");
+    let good = root.issue(
+        &at_localhost()
+            .dns("db.example")
+            .dns("*.wild.example")
+            .ip("127.0.0.1"),
+    );
+    let own = tls::self_signed("own", "localhost");
+    let version_1 = tls::self_signed_version_1("localhost");
+    let expired = root.issue(&at_localhost().ip("127.0.0.1").expired());
+    let certified = Request::client("certified").any_usage();
+    let (certified, stranger) = (clients.issue(&certified), other.issue(&certified));
+
+    let dir = keeper::dir("world");
+    let put = |file: &Path, name: &str, mode: u32| {
+        let to = dir.join(name);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(file, &to).unwrap();
+        fs::set_permissions(&to, Permissions::from_mode(mode)).unwrap();
+    };
+    for (file, name) in [
+        (&root.certificate, "root.crt"),
+        (&other.certificate, "other.crt"),
+        (&middle.certificate, "middle.crt"),
+        (&own.chain, "own.crt"),
+        (&version_1.chain, "version1.crt"),
+        (&expired.chain, "expired.crt"),
+        (&root.revocations(&[]), "nothing.crl"),
+        (&root.revocations(&[&good]), "revoked.crl"),
+        (&certified.chain, "keys/certified.crt"),
+        (&stranger.chain, "keys/stranger.crt"),
+        (&certified.key, "keys/open.key"),
+        // Home directories: with the right root, with another one, with a certificate of the client's.
+        (&root.certificate, "home/.postgresql/root.crt"),
+        (&other.certificate, "strange/.postgresql/root.crt"),
+        (&certified.chain, "client/.postgresql/postgresql.crt"),
+    ] {
+        put(file, name, 0o644);
+    }
+    for (file, name) in [
+        (&certified.key, "keys/certified.key"),
+        (&stranger.key, "keys/stranger.key"),
+        (&certified.key, "client/.postgresql/postgresql.key"),
+    ] {
+        put(file, name, 0o600);
+    }
+    let both = [&other.certificate, &root.certificate].map(|file| fs::read(file).unwrap());
+    fs::write(dir.join("bundle.crt"), both.concat()).unwrap();
+
+    let server = |certificate: &Certificate| server(certificate, &clients);
+    World {
+        good: server(&good),
+        nameless: server(&root.issue(&for_server("localhost"))),
+        version_1: server(&version_1),
+        own_root: server(&own),
+        expired: server(&expired),
+        chained: server(&middle.issue(&at_localhost())),
+        dir,
+    }
+});
+
+fn server(certificate: &Certificate, clients: &Authority) -> Server {
     let server = Server::builder()
         .hba(HBA)
-        .ssl(shop.path(certificate), shop.path(key))
-        .client_ca(shop.path("clients.crt"))
+        .ssl(&certificate.chain, &certificate.key)
+        .client_ca(&clients.certificate)
         .start();
     server.psql(
         "create role app login; create role covered login; create role bare login; create role certified login; \
@@ -37,98 +106,3 @@ fn server(shop: &Workshop, certificate: &str, key: &str) -> Server {
     );
     server
 }
-
-pub(super) static WORLD: LazyLock<World> = LazyLock::new(|| {
-    let shop = Workshop::new();
-    shop.authority("root", &[]);
-    shop.authority("other", &[]);
-    shop.authority("clients", &[]);
-    shop.issue(
-        "root",
-        "good",
-        "a server",
-        30,
-        &names("DNS:localhost,DNS:db.example,DNS:*.wild.example,IP:127.0.0.1"),
-    );
-    shop.issue(
-        "root",
-        "nameless",
-        "localhost",
-        30,
-        "basicConstraints=CA:FALSE\n",
-    );
-    shop.issue(
-        "root",
-        "expired",
-        "a server",
-        -1,
-        &names("DNS:localhost,IP:127.0.0.1"),
-    );
-    shop.version_1("version1");
-    shop.authority("own", &["-addext", "subjectAltName=DNS:localhost"]);
-    shop.issue(
-        "root",
-        "middle",
-        "middle",
-        30,
-        "basicConstraints=critical,CA:TRUE\nkeyUsage=keyCertSign,cRLSign\n",
-    );
-    shop.issue("middle", "leaf", "a server", 30, &names("DNS:localhost"));
-    shop.join("chain.crt", &["leaf.crt", "middle.crt"]);
-    shop.join("bundle.crt", &["other.crt", "root.crt"]);
-    shop.issue(
-        "clients",
-        "certified",
-        "certified",
-        30,
-        "basicConstraints=CA:FALSE\n",
-    );
-    shop.issue(
-        "other",
-        "stranger",
-        "certified",
-        30,
-        "basicConstraints=CA:FALSE\n",
-    );
-    shop.revocations("root", "nothing", &[]);
-    shop.revocations("root", "revoked", &["good"]);
-    for (name, crt, key) in [("certified", 0o644, 0o600), ("stranger", 0o644, 0o600)] {
-        shop.copy(
-            &format!("{name}.crt"),
-            &shop.path(&format!("keys/{name}.crt")),
-            crt,
-        );
-        shop.copy(
-            &format!("{name}.key"),
-            &shop.path(&format!("keys/{name}.key")),
-            key,
-        );
-    }
-    shop.copy("certified.key", &shop.path("keys/open.key"), 0o644);
-    // Home directories: with the right root, with another one, with a certificate of the client's, with nothing.
-    shop.copy("root.crt", &shop.path("home/.postgresql/root.crt"), 0o644);
-    shop.copy(
-        "other.crt",
-        &shop.path("strange/.postgresql/root.crt"),
-        0o644,
-    );
-    shop.copy(
-        "certified.crt",
-        &shop.path("client/.postgresql/postgresql.crt"),
-        0o644,
-    );
-    shop.copy(
-        "certified.key",
-        &shop.path("client/.postgresql/postgresql.key"),
-        0o600,
-    );
-    World {
-        good: server(&shop, "good.crt", "good.key"),
-        nameless: server(&shop, "nameless.crt", "nameless.key"),
-        version_1: server(&shop, "version1.crt", "version1.key"),
-        own_root: server(&shop, "own.crt", "own.key"),
-        expired: server(&shop, "expired.crt", "expired.key"),
-        chained: server(&shop, "chain.crt", "leaf.key"),
-        shop,
-    }
-});
