@@ -13,12 +13,14 @@
 pub mod builder;
 pub mod clock;
 pub mod family;
+pub mod forward;
 pub mod job;
 pub mod keeper;
 pub mod mounts;
 pub mod netns;
 pub mod pooler;
 pub mod ports;
+pub mod postmaster;
 pub mod proc;
 pub mod process;
 pub mod programs;
