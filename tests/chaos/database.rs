@@ -73,16 +73,9 @@ fn the_job_is_dead_before_its_lease_is_over_when_the_network_loses_every_packet(
     let Some(network) = Network::new() else {
         return skip("network namespaces");
     };
-    let server = Server::builder()
-        .conf("listen_addresses = '*'")
-        .hba("host all all samenet trust")
-        .start();
+    let server = Server::builder().for_networks().start();
     let (key, journal) = (key(), Journal::new());
-    let url = format!(
-        "postgresql://postgres@{}:{}/postgres",
-        network.host(),
-        server.port()
-    );
+    let url = network.url(&server);
     let job = deaf(&SHORT, &key, &journal)
         .wrapped(network.wrapper())
         .url(url)

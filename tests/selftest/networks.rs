@@ -245,15 +245,8 @@ fn a_network_loses_every_packet_and_finds_them_again() {
     let Some(network) = Network::new() else {
         return skip("network namespaces");
     };
-    let server = Server::builder()
-        .conf("listen_addresses = '*'")
-        .hba("host all all samenet trust")
-        .start();
-    let url = format!(
-        "postgresql://postgres@{}:{}/postgres?connect_timeout=2",
-        network.host(),
-        server.port()
-    );
+    let server = Server::builder().for_networks().start();
+    let url = format!("{}?connect_timeout=2", network.url(&server));
     let psql = || {
         Lease::program(programs::psql())
             .args([&url, "-XAtc", "SELECT 1"])

@@ -34,6 +34,12 @@ impl Builder {
         self
     }
 
+    /// Lets programs in a [`Network`](super::Network) reach it, too.
+    pub fn for_networks(self) -> Self {
+        self.conf("listen_addresses = '*'")
+            .hba("host all all samenet trust")
+    }
+
     /// A variable of the server's environment, at every start.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
