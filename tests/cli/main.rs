@@ -16,6 +16,7 @@ mod run_signals;
 mod run_stop;
 mod run_streams;
 mod run_terminal;
+mod shared_table;
 mod statements;
 mod status;
 mod usage;
