@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::support::job::{Journal, of_job, run_script};
 use crate::support::{AtCommit, LIMIT, Network, Proxy, Running, Server, key, shared, skip, until};
-use crate::{dead_in_time, deaf, moment, nothing_left, row, until_it_ticks};
+use crate::{column, dead_in_time, deaf, moment, nothing_left, until_it_ticks};
 
 /// Short enough to wait for, long enough for a busy machine to renew in time while nothing is wrong.
 const SHORT: [&str; 4] = ["--ttl", "4s", "--heartbeat", "500ms"];
@@ -39,7 +39,7 @@ fn the_job_is_dead_before_its_lease_is_over_when_the_server_freezes() {
     server.thaw();
     dead_in_time(&server, &key, &journal);
     assert_eq!(
-        row(&server, &key, "expires_at > clock_timestamp() + '10 s'"),
+        column(&server, &key, "expires_at > clock_timestamp() + '10 s'"),
         "f",
         "nothing is applied afterwards"
     );
@@ -73,16 +73,9 @@ fn the_job_is_dead_before_its_lease_is_over_when_the_network_loses_every_packet(
     let Some(network) = Network::new() else {
         return skip("network namespaces");
     };
-    let server = Server::builder()
-        .conf("listen_addresses = '*'")
-        .hba("host all all samenet trust")
-        .start();
+    let server = Server::builder().for_networks().start();
     let (key, journal) = (key(), Journal::new());
-    let url = format!(
-        "postgresql://postgres@{}:{}/postgres",
-        network.host(),
-        server.port()
-    );
+    let url = network.url(&server);
     let job = deaf(&SHORT, &key, &journal)
         .wrapped(network.wrapper())
         .url(url)
@@ -115,7 +108,7 @@ fn a_server_that_restarts_in_time_costs_one_warning() {
         .on(&server)
         .spawn();
     until_it_ticks(&journal);
-    let fence = row(&server, &key, "fence");
+    let fence = column(&server, &key, "fence");
     server.stop();
     job.wait_for_line("cannot renew");
     // Down for several tries.
@@ -123,8 +116,8 @@ fn a_server_that_restarts_in_time_costs_one_warning() {
     server.start();
     job.wait_for_line("renewed again");
     assert!(job.exit().is_none() && !of_job(&key).is_empty());
-    assert_eq!(row(&server, &key, "fence"), fence);
-    assert_eq!(row(&server, &key, "expires_at > clock_timestamp()"), "t");
+    assert_eq!(column(&server, &key, "fence"), fence);
+    assert_eq!(column(&server, &key, "expires_at > clock_timestamp()"), "t");
     let said = job.stderr();
     assert_eq!(said.lines().count(), 2, "{said}");
 }
@@ -137,7 +130,7 @@ fn connections_that_are_terminated_again_and_again_do_not_harm_the_job() {
         .on(&server)
         .spawn();
     until_it_ticks(&journal);
-    let fence = row(&server, &key, "fence");
+    let fence = column(&server, &key, "fence");
     let (stop, mut client) = (AtomicBool::new(false), server.client());
     let hit = std::thread::scope(|scope| {
         let terminator = scope.spawn(|| {
@@ -169,7 +162,7 @@ fn connections_that_are_terminated_again_and_again_do_not_harm_the_job() {
         "{}",
         job.stderr()
     );
-    assert_eq!(row(&server, &key, "fence"), fence);
+    assert_eq!(column(&server, &key, "fence"), fence);
 }
 
 #[test]
@@ -185,7 +178,7 @@ fn a_heartbeat_whose_answer_is_lost_after_the_commit_is_a_heartbeat() {
             .url(proxy.url())
             .spawn();
         until_it_ticks(&journal);
-        let fence = row(shared(), &key, "fence");
+        let fence = column(shared(), &key, "fence");
         proxy.at_next_commits(1, what);
         until("a commit was disturbed", || proxy.commits_disturbed() == 1);
         let then = moment(shared(), &key, "clock_timestamp() + interval '20 s'");
@@ -193,7 +186,7 @@ fn a_heartbeat_whose_answer_is_lost_after_the_commit_is_a_heartbeat() {
             moment(shared(), &key, "expires_at") > then
         });
         proxy.cut();
-        assert_eq!(row(shared(), &key, "fence"), fence);
+        assert_eq!(column(shared(), &key, "fence"), fence);
         assert!(
             job.exit().is_none() && !of_job(&key).is_empty(),
             "{what:?}: {}",
@@ -215,8 +208,8 @@ fn a_claim_whose_answer_is_cut_off_after_the_commit_is_ours() {
         .url(proxy.url())
         .output()
         .expect_code(0);
-    assert_eq!(out.stdout.trim(), row(shared(), &key, "fence"));
-    assert_eq!(row(shared(), &key, "holder"), "");
+    assert_eq!(out.stdout.trim(), column(shared(), &key, "fence"));
+    assert_eq!(column(shared(), &key, "holder"), "");
     assert_eq!(proxy.commits_disturbed(), 1);
 }
 
@@ -233,7 +226,7 @@ fn a_claim_whose_answer_never_comes_is_called_unknown_and_starts_nothing() {
         "{out}"
     );
     // Whom it names is whom the row names, so that who reads it can find out.
-    let holder = row(shared(), &key, "holder");
+    let holder = column(shared(), &key, "holder");
     assert!(out.stderr.contains(&holder), "{holder}: {out}");
 }
 
@@ -267,7 +260,7 @@ fn a_job_that_ends_while_the_database_hangs_gives_its_code_within_the_time_limit
     assert_eq!(out.stderr.lines().count(), 1, "{out}");
     // What it says is so, once the answer that nobody waited for is through.
     proxy.resume();
-    let until_then = row(
+    let until_then = column(
         shared(),
         &key,
         "to_char(expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS')",
@@ -291,7 +284,7 @@ fn a_server_that_is_gone_at_the_end_costs_one_line() {
     assert_eq!(out.stderr.lines().count(), 1, "{out}");
     assert!(out.stderr.contains("stays until 2"), "{out}");
     server.start();
-    assert_ne!(row(&server, &key, "holder"), "");
+    assert_ne!(column(&server, &key, "holder"), "");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use crate::support::job::{Journal, of_job, run_script, until_gone};
 use crate::support::proc::{self, Process};
 use crate::support::{Lease, Running, key, shared, until};
-use crate::{dead_in_time, deaf, last_tick, moment, nothing_left, row, until_it_ticks};
+use crate::{column, dead_in_time, deaf, last_tick, moment, nothing_left, until_it_ticks};
 
 /// The watchdog of a run: the one process of that name.
 pub(crate) fn watchdog(run: &Running) -> Process {
@@ -26,7 +26,7 @@ fn the_job_of_a_killed_lease_is_dead_long_before_its_lease_is_over() {
     nothing_left(&job, &key);
     dead_in_time(shared(), &key, &journal);
     assert_eq!(
-        row(shared(), &key, "expires_at - clock_timestamp() > '20 s'"),
+        column(shared(), &key, "expires_at - clock_timestamp() > '20 s'"),
         "t"
     );
 }
@@ -94,7 +94,7 @@ fn a_frozen_lease_that_thaws_in_time_goes_on() {
         .on(shared())
         .spawn();
     until_it_ticks(&journal);
-    let fence = row(shared(), &key, "fence");
+    let fence = column(shared(), &key, "fence");
     job.signal(Signal::SIGSTOP);
     until("it is stopped", || {
         Process::find(job.pid()).is_some_and(|lease| lease.is_stopped())
@@ -104,7 +104,7 @@ fn a_frozen_lease_that_thaws_in_time_goes_on() {
     until("the heart beats again", || {
         moment(shared(), &key, "expires_at") > before + 0.5
     });
-    assert_eq!(row(shared(), &key, "fence"), fence);
+    assert_eq!(column(shared(), &key, "fence"), fence);
     assert!(
         job.exit().is_none() && job.stderr().is_empty(),
         "{}",

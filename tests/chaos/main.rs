@@ -14,7 +14,8 @@ mod stopping;
 mod streams;
 
 use support::job::{Journal, of_job, run, until_gone};
-use support::{Lease, Running, Server};
+use support::table::column;
+use support::{LIMIT, Lease, Running, Server};
 
 /// A job that can't be asked to end. It notes the time, in seconds since 1970, some twenty times a second and has a child
 /// that can't be asked either. No process is started for a note, so that a busy machine does not keep it from its notes.
@@ -48,18 +49,10 @@ fn ticks(journal: &Journal) -> Vec<f64> {
 
 /// A moment from the row of `key`, in seconds since 1970 by the server's clock.
 #[track_caller]
-fn moment(server: &Server, key: &str, column: &str) -> f64 {
-    row(server, key, &format!("extract(epoch from {column})"))
+fn moment(server: &Server, key: &str, which: &str) -> f64 {
+    column(server, key, &format!("extract(epoch from {which})"))
         .parse()
         .expect("a time")
-}
-
-/// Something from the row of `key`.
-#[track_caller]
-fn row(server: &Server, key: &str, what: &str) -> String {
-    server.psql(&format!(
-        "SELECT {what} FROM public.lease WHERE key = '{key}'"
-    ))
 }
 
 /// Demands that all of a [`DEAF`] job was dead before its lease was over. The row may be read at any later time: nobody
@@ -79,12 +72,5 @@ fn dead_in_time(server: &Server, key: &str, journal: &Journal) {
 #[track_caller]
 fn nothing_left(run: &Running, key: &str) {
     until_gone(key);
-    support::until(&format!("nothing of {run} is left"), || {
-        let left = run.processes();
-        if left.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{left:?}"))
-        }
-    });
+    run.wait_gone(LIMIT);
 }

@@ -184,7 +184,7 @@ fn the_job_ends_as_it_would() {
         }
         // By the job's own death; and the lease is free.
         assert_eq!(lease.code(), None, "{nowhere:?}");
-        assert_eq!(crate::row(shared(), &key, "holder"), "");
+        assert_eq!(crate::column(shared(), &key, "holder"), "");
         drop(kept);
     }
 }

@@ -1,15 +1,14 @@
 //! Streams at full length.
 
-use crate::support::job::until_gone;
-use crate::support::{Lease, key, shared};
+use crate::support::job::{around, until_gone};
+use crate::support::{key, shared};
 
 #[test]
 fn two_gigabytes_go_through_stdout_to_the_last_byte() {
     let key = key();
     let script = "\"$LEASE\" run \"$0\" -- head -c 2147483648 /dev/zero | wc -c";
-    let out = Lease::program("sh")
-        .args(["-c", script, &key])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let out = around("sh", script)
+        .arg(&key)
         .on(shared())
         .output()
         .expect_code(0);
@@ -20,9 +19,8 @@ fn two_gigabytes_go_through_stdout_to_the_last_byte() {
 fn a_reader_that_goes_away_ends_the_job_as_without_lease() {
     let key = key();
     let script = "{ \"$LEASE\" run \"$0\" -- yes; echo $? >&2; } | head -n 1";
-    let out = Lease::program("sh")
-        .args(["-c", script, &key])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let out = around("sh", script)
+        .arg(&key)
         .on(shared())
         .output()
         .expect_code(0);

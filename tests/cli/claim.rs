@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use crate::support::job::around;
+use crate::support::table::{change, delete};
 use crate::support::{Lease, key, shared, until};
-use crate::{claimed, column, lease, literal, term, with_term};
+use crate::{claimed, column, fields, lease, term, with_term};
 
 #[test]
 fn a_free_lease_is_granted_and_printed_for_eval() {
@@ -33,15 +35,8 @@ fn json_is_one_object_with_the_documented_fields() {
         .output()
         .expect_code(0);
     let value: serde_json::Value = serde_json::from_str(&out.stdout).expect("one JSON object");
-    let mut fields: Vec<&str> = value
-        .as_object()
-        .expect("an object")
-        .keys()
-        .map(String::as_str)
-        .collect();
-    fields.sort_unstable();
     assert_eq!(
-        fields,
+        fields(&value),
         [
             "acquired_at",
             "expires_at",
@@ -99,10 +94,7 @@ fn the_fence_grows_across_release_expiry_force_and_a_row_deleted_by_hand() {
     fences.push(claimed(&key, &[]).fence);
     lease(&["release", "--force", &key]).output().expect_code(0);
     fences.push(claimed(&key, &[]).fence);
-    shared().psql(&format!(
-        "DELETE FROM public.lease WHERE key = {}",
-        literal(&key)
-    ));
+    delete(shared(), &key);
     fences.push(claimed(&key, &[]).fence);
     assert!(fences.windows(2).all(|w| w[0] < w[1]), "{fences:?}");
 }
@@ -112,10 +104,7 @@ fn a_fence_ahead_of_the_clock_is_followed_by_one_more() {
     let key = key();
     let term = claimed(&key, &[]);
     with_term("release", &term).output().expect_code(0);
-    shared().psql(&format!(
-        "UPDATE public.lease SET fence = 8000000000000000000 WHERE key = {}",
-        literal(&key)
-    ));
+    change(shared(), &key, "fence = 8000000000000000000");
     assert_eq!(claimed(&key, &[]).fence, 8_000_000_000_000_000_001);
 }
 
@@ -135,9 +124,7 @@ fn any_key_survives_the_quoting() {
         for key in [key, dashed] {
             let script = r#"term=$("$LEASE" claim -- "$WANTED") || exit 9; eval "$term"; test "$LEASE_KEY" = "$WANTED" || exit 8
                 "$LEASE" renew >/dev/null || exit 7; "$LEASE" release || exit 6"#;
-            Lease::program("/bin/sh")
-                .args(["-c", script])
-                .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+            around("sh", script)
                 .env("WANTED", &key)
                 .on(shared())
                 .output()
@@ -151,9 +138,8 @@ fn any_key_survives_the_quoting() {
 fn a_second_shell_releases_with_the_printed_values() {
     let key = key();
     let printed = lease(&["claim", &key]).output().expect_code(0).stdout;
-    Lease::program("/bin/sh")
-        .args(["-c", r#"eval "$1"; exec "$LEASE" release"#, "sh", &printed])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    around("sh", r#"eval "$1"; exec "$LEASE" release"#)
+        .args(["sh", &printed])
         .on(shared())
         .output()
         .expect_code(0);
@@ -246,12 +232,7 @@ fn a_claim_that_can_not_be_printed_is_given_back() {
     for stdout in [">/dev/full", ">&-"] {
         let key = key();
         let script = format!("\"$LEASE\" claim '{key}' {stdout}");
-        let out = Lease::program("/bin/sh")
-            .args(["-c", &script])
-            .env("LEASE", env!("CARGO_BIN_EXE_lease"))
-            .on(shared())
-            .output()
-            .expect_code(125);
+        let out = around("sh", &script).on(shared()).output().expect_code(125);
         assert!(out.stderr.contains("the lease was released"), "{out:?}");
         assert!(!out.stderr.contains("os error"), "{out:?}");
         assert_eq!(column(shared(), &key, "holder"), "");

@@ -16,10 +16,12 @@ mod run_signals;
 mod run_stop;
 mod run_streams;
 mod run_terminal;
+mod shared_table;
 mod statements;
 mod status;
 mod usage;
 
+use support::table::{column, literal};
 use support::{Lease, Server, shared};
 
 /// `lease` with these arguments, on the server that all tests of this binary share.
@@ -64,28 +66,21 @@ fn claimed(key: &str, more: &[&str]) -> Term {
 
 /// Releases or renews a term.
 fn with_term(verb: &str, term: &Term) -> Lease {
-    lease(&[
-        verb,
-        "--holder",
-        &term.holder,
-        "--fence",
-        &term.fence.to_string(),
-        "--",
-        &term.key,
-    ])
+    with_term_and(&[verb], term)
 }
 
-/// Text as an SQL literal.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+/// As [`with_term`], with options behind the verb.
+fn with_term_and(words: &[&str], term: &Term) -> Lease {
+    let fence = term.fence.to_string();
+    lease(words).args(["--holder", &term.holder, "--fence", &fence, "--", &term.key])
 }
 
-/// A value from the row of `key`, or an empty string without one.
-fn column(server: &Server, key: &str, column: &str) -> String {
-    server.psql(&format!(
-        "SELECT {column} FROM public.lease WHERE key = {}",
-        literal(key)
-    ))
+/// The names of the fields of an object, in alphabetical order.
+fn fields(object: &serde_json::Value) -> Vec<&str> {
+    let object = object.as_object().expect("an object");
+    let mut fields: Vec<&str> = object.keys().map(String::as_str).collect();
+    fields.sort_unstable();
+    fields
 }
 
 /// What nobody may change: how many rows and which, as one text.

@@ -1,7 +1,8 @@
 //! `lease release`, by the holder and by force.
 
+use crate::support::table::change;
 use crate::support::{key, shared};
-use crate::{claimed, column, lease, literal, row_text, with_term};
+use crate::{claimed, column, lease, row_text, with_term, with_term_and};
 
 #[test]
 fn a_release_keeps_the_row_and_its_fence_and_may_be_repeated() {
@@ -54,18 +55,9 @@ fn a_late_release_does_not_end_a_newer_term() {
 fn hold_at_least_keeps_others_out_after_the_release() {
     let key = key();
     let held = claimed(&key, &[]);
-    lease(&[
-        "release",
-        "--hold-at-least",
-        "30s",
-        "--holder",
-        &held.holder,
-        "--fence",
-        &held.fence.to_string(),
-        &key,
-    ])
-    .output()
-    .expect_code(0);
+    with_term_and(&["release", "--hold-at-least", "30s"], &held)
+        .output()
+        .expect_code(0);
     let out = lease(&["claim", &key]).output().expect_code(75);
     assert!(out.stderr.contains("--hold-at-least"), "{out:?}");
     let status = lease(&["status", &key]).output().expect_code(0).stdout;
@@ -95,10 +87,7 @@ fn force_takes_the_lease_from_whoever_has_it_and_says_from_whom() {
 fn force_with_a_fence_ends_only_that_term() {
     let key = key();
     let held = claimed(&key, &[]);
-    shared().psql(&format!(
-        "UPDATE public.lease SET fence = 8 WHERE key = {}",
-        literal(&key)
-    ));
+    change(shared(), &key, "fence = 8");
     let before = row_text(shared(), &key);
     let out = lease(&["release", "--force", "--fence", "7", &key])
         .output()
@@ -129,18 +118,9 @@ fn force_ignores_the_term_in_the_environment() {
 fn force_opens_a_cooling_key() {
     let key = key();
     let held = claimed(&key, &[]);
-    lease(&[
-        "release",
-        "--hold-at-least",
-        "1h",
-        "--holder",
-        &held.holder,
-        "--fence",
-        &held.fence.to_string(),
-        &key,
-    ])
-    .output()
-    .expect_code(0);
+    with_term_and(&["release", "--hold-at-least", "1h"], &held)
+        .output()
+        .expect_code(0);
     lease(&["release", "--force", &key]).output().expect_code(0);
     claimed(&key, &[]);
 }

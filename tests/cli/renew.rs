@@ -1,7 +1,8 @@
 //! `lease renew`.
 
+use crate::support::table::{change, delete, lock_row};
 use crate::support::{key, shared, until};
-use crate::{claimed, column, lease, literal, row_text, term, with_term};
+use crate::{claimed, column, lease, row_text, term, with_term, with_term_and};
 
 #[test]
 fn a_renewal_extends_and_prints_what_claim_prints() {
@@ -12,20 +13,9 @@ fn a_renewal_extends_and_prints_what_claim_prints() {
         .output();
     // Options after `--` are no options: the call above names the key last on purpose.
     out.expect_code(2);
-    let out = lease(&[
-        "renew",
-        "--ttl",
-        "90s",
-        "--format",
-        "json",
-        "--holder",
-        &held.holder,
-        "--fence",
-        &held.fence.to_string(),
-        &key,
-    ])
-    .output()
-    .expect_code(0);
+    let out = with_term_and(&["renew", "--ttl", "90s", "--format", "json"], &held)
+        .output()
+        .expect_code(0);
     let renewed = term(&out.stdout);
     assert_eq!((renewed.fence, renewed.expires_in_ms), (held.fence, 90_000));
 }
@@ -75,12 +65,7 @@ fn a_renewal_that_waited_for_a_locked_row_past_the_expiry_is_too_late() {
     let held = claimed(&key, &["--ttl", "1s"]);
     let mut client = shared().client();
     let mut transaction = client.transaction().expect("a transaction");
-    transaction
-        .execute(
-            "SELECT FROM public.lease WHERE key = $1 FOR UPDATE",
-            &[&key],
-        )
-        .expect("the row is locked");
+    lock_row(&mut transaction, &key);
     let renewing = with_term("renew", &held).spawn();
     until("the renewal waits", || {
         shared().psql("SELECT count(*) FROM pg_locks WHERE NOT granted") != "0"
@@ -99,20 +84,14 @@ fn a_renewal_that_waited_for_a_locked_row_past_the_expiry_is_too_late() {
 fn each_way_of_losing_has_its_own_words() {
     let key = key();
     let held = claimed(&key, &[]);
-    shared().psql(&format!(
-        "UPDATE public.lease SET holder = 'thief', fence = fence + 1 WHERE key = {}",
-        literal(&key)
-    ));
+    change(shared(), &key, "holder = 'thief', fence = fence + 1");
     let out = with_term("renew", &held).output().expect_code(76);
     assert!(
         out.stderr
             .contains(&format!("thief has taken it (fence {})", held.fence + 1)),
         "{out:?}"
     );
-    shared().psql(&format!(
-        "DELETE FROM public.lease WHERE key = {}",
-        literal(&key)
-    ));
+    delete(shared(), &key);
     let out = with_term("renew", &held).output().expect_code(76);
     assert!(
         out.stderr.contains("the table has no row for it"),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::support::job::{Journal, of_job, run, run_script};
+use crate::support::table::delete;
 use crate::support::{Lease, key, shared, until};
 use crate::{claimed, column, database, lease, literal, term, with_term};
 
@@ -145,7 +146,7 @@ fn a_nested_run_does_not_enter_the_lease_of_its_parent() {
     let key = key();
     let script = "\"$LEASE\" run \"$LEASE_KEY\" -- echo inner; echo \"nested: $?\"";
     let out = run_script(&[], &key, script)
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        .knowing_lease()
         .on(shared())
         .output()
         .expect_code(0);
@@ -294,10 +295,7 @@ fn a_row_deleted_by_hand_is_a_lost_lease_and_the_next_claim_works() {
     .on(shared())
     .spawn();
     job.wait_for_output();
-    shared().psql(&format!(
-        "DELETE FROM public.lease WHERE key = {}",
-        literal(&key)
-    ));
+    delete(shared(), &key);
     let out = job.wait().expect_code(76);
     assert!(out.stderr.contains("the table has no row for it"), "{out}");
     crate::support::job::until_gone(&key);

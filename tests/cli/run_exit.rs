@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use nix::sys::signal::Signal;
 
-use crate::support::job::{of_job, run, run_script};
-use crate::support::{Lease, keeper, key, shared};
+use crate::support::job::{around, of_job, run, run_script};
+use crate::support::{keeper, key, shared};
 use crate::{claimed, column, with_term};
 
 #[test]
@@ -45,9 +45,8 @@ fn a_job_ended_by_a_signal_ends_lease_by_that_signal() {
     }
     // As a shell sees it.
     let shell = "\"$LEASE\" run \"$0\" -- sh -c 'kill -9 $$'; echo $?";
-    let out = Lease::program("sh")
-        .args(["-c", shell, &key()])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let out = around("sh", shell)
+        .arg(key())
         .on(shared())
         .output()
         .expect_code(0);

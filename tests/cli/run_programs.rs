@@ -31,7 +31,7 @@ impl Script {
         std::fs::write(&file, text).expect("a script");
         let shell = Lease::program("sh")
             .arg(&file)
-            .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+            .knowing_lease()
             .env("PS1", "inner> ")
             .on(shared());
         let terminal = Terminal::spawn(&shell);

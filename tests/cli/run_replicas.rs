@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use crate::column;
 use crate::support::job::Journal;
+use crate::support::table::change;
 use crate::support::{Lease, keeper, key, shared};
-use crate::{column, literal};
 
 const REPLICAS: usize = 8;
 
@@ -99,8 +100,9 @@ fn one_round(key: &str, round: usize, own_host: bool, journal: &Journal) {
     assert_eq!((count(0), count(75)), (1, REPLICAS - 1), "{outs:?}");
     assert_eq!(column(shared(), key, "holder"), "");
     // The next minute: the hold is over.
-    shared().psql(&format!(
-        "UPDATE public.lease SET acquired_at = acquired_at - interval '1 min', expires_at = expires_at - interval '1 min' WHERE key = {}",
-        literal(key)
-    ));
+    change(
+        shared(),
+        key,
+        "acquired_at = acquired_at - interval '1 min', expires_at = expires_at - interval '1 min'",
+    );
 }

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use crate::column;
-use crate::support::job::{Journal, of_job, run, run_script, until_gone};
+use crate::support::job::{Journal, around, of_job, run, run_script, until_gone};
 use crate::support::proc::Process;
 use crate::support::{Lease, Running, key, shared, until};
 
@@ -144,16 +144,14 @@ fn an_interrupt_that_was_ignored_at_the_start_does_not_count() {
     // A shell script starts what it puts in the background with INT and QUIT ignored.
     let key = key();
     let script = "\"$LEASE\" run \"$0\" -- sh -c 'kill -INT $PPID; kill -INT $$; exit 6' & wait $!";
-    Lease::program("sh")
-        .args(["-c", script, &key])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    around("sh", script)
+        .arg(&key)
         .on(shared())
         .output()
         .expect_code(6);
     let script = "\"$LEASE\" run \"$0\" -- true & wait $!";
-    Lease::program("sh")
-        .args(["-c", script, &key])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    around("sh", script)
+        .arg(&key)
         .on(shared())
         .output()
         .expect_code(0);
@@ -267,33 +265,25 @@ fn a_script_around_lease_is_not_stopped_by_a_signal_for_lease() {
     let script =
         format!("\"$LEASE\" run {key} -- sh -c 'echo job-ready; exec sleep 1000'; echo code-$?");
     // An interactive shell's job: not an orphaned group, which nothing could stop.
-    let around = Lease::program("bash")
-        .args(["-c", "set -m; sh -c \"$1\" & wait; wait", "bash", &script])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let around = around("bash", "set -m; sh -c \"$1\" & wait; wait")
+        .args(["bash", &script])
         .on(shared())
         .spawn();
     around.wait_for_line("job-ready");
-    let of_name = |name: &str| -> Vec<_> {
-        around
-            .processes()
-            .into_iter()
-            .filter(|p| p.name == name)
-            .collect()
-    };
-    let lease = of_name("lease").pop().expect("lease runs");
+    let lease = around.named("lease").pop().expect("lease runs");
     lease.signal(Signal::SIGTSTP);
     until("job and lease are stopped", || {
         of_job(&key).iter().all(|p| p.is_stopped())
-            && of_name("lease").iter().all(|p| p.is_stopped())
+            && around.named("lease").iter().all(|p| p.is_stopped())
     });
     assert!(
-        of_name("sh").iter().all(|p| !p.is_stopped()),
+        around.named("sh").iter().all(|p| !p.is_stopped()),
         "the script is not"
     );
     lease.signal(Signal::SIGCONT);
     until("they go on", || {
         of_job(&key).iter().all(|p| !p.is_stopped())
-            && of_name("lease").iter().all(|p| !p.is_stopped())
+            && around.named("lease").iter().all(|p| !p.is_stopped())
     });
     lease.signal(Signal::SIGTERM);
     around.wait_for_line("code-143");

@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 
 use crate::column;
 use crate::support::job::{Journal, of_job, run, run_script, steal, until_gone};
+use crate::support::table::change;
 use crate::support::{key, shared, stays, until};
 
 /// A loss is noticed within a second, and a database that is slow for a while is not taken for one.
@@ -156,9 +157,11 @@ fn a_lease_that_expired_unseen_is_not_brought_back() {
         .on(shared())
         .spawn();
     job.wait_for_line("ready");
-    shared().psql(&format!(
-        "UPDATE public.lease SET acquired_at = acquired_at - interval '1 h', expires_at = expires_at - interval '1 h' WHERE key = '{key}'"
-    ));
+    change(
+        shared(),
+        &key,
+        "acquired_at = acquired_at - interval '1 h', expires_at = expires_at - interval '1 h'",
+    );
     let out = job.wait().expect_code(76);
     assert!(
         out.stderr.contains("expired before it was renewed"),

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use crate::claimed;
-use crate::support::job::{run, run_script, until_gone};
+use crate::support::job::{around, run, run_script, until_gone};
 use crate::support::{Lease, key, shared};
 
 #[test]
@@ -23,9 +23,8 @@ fn a_loop_over_lines_sees_every_line() {
     let key = key();
     let script =
         "printf 'a\\nb\\nc\\nd\\n' | while read l; do \"$LEASE\" run \"$0\" -- true; echo $l; done";
-    let out = Lease::program("sh")
-        .args(["-c", script, &key])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let out = around("sh", script)
+        .arg(&key)
         .on(shared())
         .output()
         .expect_code(0);
@@ -33,9 +32,8 @@ fn a_loop_over_lines_sees_every_line() {
     // Nor is anything read by a run that is skipped or fails.
     claimed(&key, &[]);
     let script = "printf 'a\\nb\\n' | while read l; do \"$LEASE\" run -q \"$0\" -- cat; \"$LEASE\" run -d postgres://u@127.0.0.1:1/d -q x -- cat; echo $l; done";
-    let out = Lease::program("sh")
-        .args(["-c", script, &key])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let out = around("sh", script)
+        .arg(&key)
         .on(shared())
         .output()
         .expect_code(0);
@@ -123,9 +121,8 @@ fn arguments_and_environment_arrive_byte_for_byte() {
 fn the_end_of_the_job_does_not_wait_for_its_pipes() {
     let key = key();
     let script = "\"$LEASE\" run \"$0\" -- sh -c 'sleep 1000 & echo ok' | cat";
-    let out = Lease::program("sh")
-        .args(["-c", script, &key])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let out = around("sh", script)
+        .arg(&key)
         .on(shared())
         .output()
         .expect_code(0);
@@ -233,11 +230,7 @@ fn a_stream_that_is_closed_is_closed_for_the_job_too() {
         ("2>&-", "echo lost >&2"),
     ] {
         let script = format!("\"$LEASE\" run {key} -- sh -c '{probe}' {redirect}");
-        let out = Lease::program("sh")
-            .args(["-c", &script])
-            .env("LEASE", env!("CARGO_BIN_EXE_lease"))
-            .on(shared())
-            .output();
+        let out = around("sh", &script).on(shared()).output();
         assert_ne!(out.code, Some(0), "{redirect}: {out:?}");
     }
 }

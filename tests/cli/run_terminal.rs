@@ -6,23 +6,14 @@ use nix::sys::termios::LocalFlags;
 
 use crate::support::job::{Journal, of_job, until_gone};
 use crate::support::programs::find;
-use crate::support::pty::{INTERRUPT, QUIT, SUSPEND, Terminal};
+use crate::support::pty::{INTERRUPT, QUIT, SUSPEND, Terminal, interactive};
 use crate::support::{LIMIT, Lease, key, shared, skip, until};
 use crate::{claimed, column};
 
-/// An interactive shell in which `run KEY` is short for a run under that key. Its prompt is `ready> `.
+/// An interactive shell at a terminal. Its prompt is `ready> `.
 fn shell(program: &str) -> Terminal {
-    let words: &[&str] = match program {
-        "bash" => &["--norc", "--noprofile", "--noediting", "-i"],
-        _ => &["-i"],
-    };
-    let terminal = Terminal::spawn(
-        &Lease::program(program)
-            .args(words)
-            .env("LEASE", env!("CARGO_BIN_EXE_lease"))
-            .env("PS1", "ready> ")
-            .on(shared()),
-    );
+    let shell = interactive(program).env("PS1", "ready> ").on(shared());
+    let terminal = Terminal::spawn(&shell);
     terminal.wait_for("ready> ");
     terminal
 }

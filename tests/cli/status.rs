@@ -2,8 +2,9 @@
 
 use nix::sys::signal::Signal;
 
+use crate::support::job::around;
 use crate::support::{Lease, Server, key, shared, until};
-use crate::{claimed, database, lease, literal, with_term};
+use crate::{claimed, database, fields, lease, literal, with_term, with_term_and};
 
 fn json(args: &[&str]) -> Vec<serde_json::Value> {
     let out = lease(args).output().expect_code(0);
@@ -17,18 +18,9 @@ fn every_state_is_shown_as_documented() {
     claimed(&name("held"), &["--name", "web-3"]);
     claimed(&name("expired"), &["--ttl", "100ms"]);
     let cooling = claimed(&name("cooling"), &[]);
-    lease(&[
-        "release",
-        "--hold-at-least",
-        "1h",
-        "--holder",
-        &cooling.holder,
-        "--fence",
-        &cooling.fence.to_string(),
-        &cooling.key,
-    ])
-    .output()
-    .expect_code(0);
+    with_term_and(&["release", "--hold-at-least", "1h"], &cooling)
+        .output()
+        .expect_code(0);
     let free = claimed(&name("free"), &[]);
     with_term("release", &free).output().expect_code(0);
     let pattern = format!("{prefix}/*");
@@ -90,15 +82,8 @@ fn json_has_the_documented_fields_and_durations_of_the_server() {
     let key = key();
     let held = claimed(&key, &["--ttl", "1h"]);
     let line = &json(&["status", "--format", "json", &key])[0];
-    let mut fields: Vec<&str> = line
-        .as_object()
-        .expect("an object")
-        .keys()
-        .map(String::as_str)
-        .collect();
-    fields.sort_unstable();
     assert_eq!(
-        fields,
+        fields(line),
         [
             "acquired_at",
             "expires_at",
@@ -255,9 +240,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     for _ in 0..5 {
         claimed(&key(), &[]);
     }
-    let out = Lease::program("/bin/bash")
-        .args(["-c", "set -o pipefail; \"$LEASE\" status | head -1"])
-        .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    let out = around("bash", "set -o pipefail; \"$LEASE\" status | head -1")
         .on(shared())
         .output()
         .expect_code(0);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use pglease::clock::BootTime;
 use pglease::connect::{Access, OpenError, Settings, open};
 use pglease::fault::Fault;
-use postgres::{Client, SimpleQueryMessage};
+use postgres::Client;
 
-use crate::server::PATIENCE;
+use crate::PATIENCE;
+use crate::support::{programs, rows};
 
 /// What a connection shows of itself: who, where, by which way, and under which name.
 const QUESTION: &str = "select current_user || '@' || current_database() || ' ' \
@@ -53,7 +54,7 @@ impl Given {
 
     /// The same by `psql`.
     pub(crate) fn by_psql(&self) -> Result<String, String> {
-        let mut command = Command::new(crate::support::programs::psql());
+        let mut command = Command::new(programs::psql());
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -104,14 +105,7 @@ pub(crate) fn connect_within(
 
 /// What the server says of a connection.
 pub(crate) fn ask(client: &mut Client) -> String {
-    let rows = client.simple_query(QUESTION).unwrap();
-    rows.iter()
-        .find_map(|m| {
-            if let SimpleQueryMessage::Row(row) = m {
-                row.get(0).map(|said| said.trim().to_owned())
-            } else {
-                None
-            }
-        })
-        .unwrap()
+    let said = rows(client, QUESTION).unwrap().trim().to_owned();
+    assert_ne!(said, "", "the server says something");
+    said
 }

@@ -8,24 +8,20 @@ use pglease::connect::Access;
 use pglease::fault::Fault;
 
 use crate::both::{Given, connect, connect_within};
-use crate::server::{NOBODY, PATIENCE, Server};
-
-const HBA: &str = "
-local all all trust
-local replication all trust
-host all pw 127.0.0.1/32 scram-sha-256
-host all all 127.0.0.1/32 trust
-";
+use crate::support::Server;
+use crate::{NOBODY, PATIENCE};
 
 /// A primary, a standby that can be read, and one that takes no connections.
 static SERVERS: LazyLock<(Server, Server, Server)> = LazyLock::new(|| {
-    let primary = Server::start(HBA, "");
-    primary.sql(
+    let primary = Server::builder()
+        .hba("host all pw 127.0.0.1/32 scram-sha-256")
+        .start();
+    primary.psql(
         "create role app login; create role pw login password 'secret'; create role careful login",
     );
-    primary.sql("alter role careful set default_transaction_read_only = on");
-    let standby = primary.standby(HBA, "");
-    let closed = primary.standby(HBA, "hot_standby = off\n");
+    primary.psql("alter role careful set default_transaction_read_only = on");
+    let standby = primary.standby(false);
+    let closed = primary.closed_standby();
     (primary, standby, closed)
 });
 
@@ -55,8 +51,8 @@ fn port_of(said: &str) -> u16 {
 
 #[test]
 fn every_kind_of_server_is_found_where_psql_finds_it() {
-    let (primary, standby) = (SERVERS.0.port, SERVERS.1.port);
-    let closed = SERVERS.2.port;
+    let (primary, standby) = (SERVERS.0.port(), SERVERS.1.port());
+    let closed = SERVERS.2.port();
     for (target, wanted) in [
         ("any", None),
         ("read-write", Some(primary)),
@@ -95,7 +91,7 @@ fn every_kind_of_server_is_found_where_psql_finds_it() {
 
 #[test]
 fn whoever_writes_gets_the_primary_wherever_it_stands() {
-    let (primary, standby) = (SERVERS.0.port, SERVERS.1.port);
+    let (primary, standby) = (SERVERS.0.port(), SERVERS.1.port());
     for (ports, more) in [
         ([standby, primary], ""),
         ([primary, standby], ""),
@@ -123,7 +119,7 @@ fn whoever_writes_gets_the_primary_wherever_it_stands() {
 
 #[test]
 fn a_role_that_may_only_read_is_told_so() {
-    let ports = [SERVERS.0.port];
+    let ports = [SERVERS.0.port()];
     let given = at(&ports, "user=careful target_session_attrs=read-write");
     assert!(
         given
@@ -141,7 +137,7 @@ fn a_role_that_may_only_read_is_told_so() {
 #[test]
 fn a_frozen_host_costs_its_share_and_no_more() {
     let (_listener, frozen) = frozen();
-    let primary = SERVERS.0.port;
+    let primary = SERVERS.0.port();
     let began = Instant::now();
     let limit = Duration::from_secs(40);
     let said = connect_within(
@@ -201,7 +197,7 @@ fn connect_timeout_bounds_a_single_host_too() {
 
 #[test]
 fn a_wrong_password_is_not_hidden_behind_another_hosts_error() {
-    let (primary, nobody) = (SERVERS.0.port, NOBODY);
+    let (primary, nobody) = (SERVERS.0.port(), NOBODY);
     let login = format!(
         "127.0.0.1:{primary}: password authentication failed for user \"pw\" (database \"postgres\")"
     );
@@ -222,7 +218,7 @@ fn a_wrong_password_is_not_hidden_behind_another_hosts_error() {
 
 #[test]
 fn a_server_that_takes_no_connections_is_passed_over() {
-    let (primary, closed) = (SERVERS.0.port, SERVERS.2.port);
+    let (primary, closed) = (SERVERS.0.port(), SERVERS.2.port());
     let said = at(&[closed, primary], "").compare().unwrap();
     assert_eq!(port_of(&said), primary);
     let (fault, message) = connect_within(&at(&[closed], ""), Access::Read, PATIENCE).unwrap_err();
@@ -235,7 +231,7 @@ fn a_server_that_takes_no_connections_is_passed_over() {
 
 #[test]
 fn a_name_that_nobody_knows_is_one_hosts_failure() {
-    let primary = SERVERS.0.port;
+    let primary = SERVERS.0.port();
     let given = Given::new(
         Some(&format!(
             "host=no.such.host.invalid,127.0.0.1 port={primary} dbname=postgres user=app"

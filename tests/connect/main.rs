@@ -4,9 +4,15 @@
 mod support;
 
 mod both;
-mod certificates;
 mod hosts;
 mod peers;
-mod server;
 mod settings;
 mod tls;
+
+use std::time::Duration;
+
+/// How long anything may take that has to happen.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A port of this machine that nobody listens on.
+const NOBODY: u16 = 1;

@@ -14,6 +14,7 @@
 //! failing over, and two processes that use one name at the same time in order to share a lease.
 
 mod checker;
+mod client;
 mod normal;
 mod protocol;
 mod server;

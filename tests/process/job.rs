@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
+use super::job;
+use super::support::job::around;
 use super::support::{Lease, keeper, key, proc, shared};
-use super::{job, named};
 
 #[test]
 fn exit_codes_come_through() {
@@ -122,9 +123,9 @@ fn the_job_has_its_three_descriptors_and_what_lease_itself_was_given() {
     let plain = Lease::program("sh")
         .args(["-c", "exec sh -c \"$0\" 7</etc/passwd", list])
         .output();
-    let line = format!("exec \"$0\" run \"$1\" -- sh -c '{list}' 7</etc/passwd");
-    let under = Lease::program("sh")
-        .args(["-c", &line, env!("CARGO_BIN_EXE_lease"), &key()])
+    let line = format!("exec \"$LEASE\" run \"$0\" -- sh -c '{list}' 7</etc/passwd");
+    let under = around("sh", &line)
+        .arg(key())
         .on(shared())
         .output()
         .expect_code(0);
@@ -160,9 +161,9 @@ fn what_is_left_in_the_group_is_counted_and_stopped() {
 
 #[test]
 fn a_pipeline_ends_with_the_job_and_not_with_what_it_has_left() {
-    let line = "\"$0\" run \"$1\" -- sh -c 'sleep 30 & echo ok' 2>&1 | cat";
-    let output = Lease::program("sh")
-        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+    let line = "\"$LEASE\" run \"$0\" -- sh -c 'sleep 30 & echo ok' 2>&1 | cat";
+    let output = around("sh", line)
+        .arg(key())
         .on(shared())
         .output()
         .expect_code(0);
@@ -176,7 +177,7 @@ fn a_process_that_left_the_group_on_purpose_is_not_touched() {
         "setsid sleep 1000 <&- >&- 2>&- & while ! grep -q sleep /proc/$!/comm; do :; done; exit 0";
     let run = job(&[], script).spawn();
     run.wait_exit(Duration::from_secs(20));
-    assert_eq!(named(&run, "sleep").len(), 1);
+    assert_eq!(run.named("sleep").len(), 1);
 }
 
 #[test]
@@ -218,11 +219,8 @@ fn standard_input_belongs_to_the_job() {
         (output.stdout.as_str(), output.stderr.as_str()),
         ("hi\n", "")
     );
-    let line = "n=0; printf 'a\\nb\\nc\\n' | { while read l; do \"$0\" run \"$1\" -- true; n=$((n+1)); done; echo $n; }";
-    let output = Lease::program("sh")
-        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
-        .on(shared())
-        .output();
+    let line = "n=0; printf 'a\\nb\\nc\\n' | { while read l; do \"$LEASE\" run \"$0\" -- true; n=$((n+1)); done; echo $n; }";
+    let output = around("sh", line).arg(key()).on(shared()).output();
     assert_eq!(output.stdout, "3\n", "{output}");
 }
 
@@ -230,9 +228,9 @@ fn standard_input_belongs_to_the_job() {
 fn no_core_file_of_lease_is_left() {
     let dir = keeper::dir("core");
     let line =
-        "ulimit -c unlimited; \"$0\" run \"$1\" -- sh -c 'ulimit -c 0; kill -QUIT $$'; echo $?";
-    let output = Lease::program("bash")
-        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+        "ulimit -c unlimited; \"$LEASE\" run \"$0\" -- sh -c 'ulimit -c 0; kill -QUIT $$'; echo $?";
+    let output = around("bash", line)
+        .arg(key())
         .dir(&dir)
         .on(shared())
         .output();
@@ -243,10 +241,7 @@ fn no_core_file_of_lease_is_left() {
 
 #[test]
 fn closed_standard_descriptors_do_no_harm() {
-    let line = "\"$0\" run \"$1\" -- true <&- >&- 2>&-";
-    let output = Lease::program("sh")
-        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
-        .on(shared())
-        .output();
+    let line = "\"$LEASE\" run \"$0\" -- true <&- >&- 2>&-";
+    let output = around("sh", line).arg(key()).on(shared()).output();
     output.expect_code(0);
 }

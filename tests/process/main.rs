@@ -4,15 +4,11 @@
 mod support;
 
 mod job;
-mod pty;
 mod signals;
 mod starts;
 mod terminal;
 mod watchdog;
 
-use std::time::Duration;
-
-use nix::sys::signal::Signal;
 use support::proc::Process;
 use support::{Lease, Running, key, shared, until};
 
@@ -26,13 +22,7 @@ fn job(options: &[&str], script: &str) -> Lease {
 
 /// What belongs to a run besides `lease` itself.
 fn watchdogs(run: &Running) -> Vec<Process> {
-    named(run, "job-watchdog")
-}
-
-fn named(run: &Running, name: &str) -> Vec<Process> {
-    let mut found = run.processes();
-    found.retain(|process| process.name == name);
-    found
+    run.named("job-watchdog")
 }
 
 /// The one watchdog, once there is one and it is not `except`.
@@ -44,22 +34,6 @@ fn watchdog(run: &Running, except: Option<&Process>) -> Process {
     })
 }
 
-/// Waits until nothing of the run is left.
-fn nothing_left(run: &Running, limit: Duration) {
-    support::until_within("nothing of the run is left", limit, || {
-        let left = run.processes();
-        if left.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{left:?}"))
-        }
-    });
-}
-
 /// The children of a shell that are there in spite of everything: one ignores TERM, one is a grandchild.
 const STUBBORN: &str =
     "sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & sleep 1000 & echo ready; wait; wait";
-
-fn send(process: &Process, signal: Signal) {
-    process.signal(signal);
-}

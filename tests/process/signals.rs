@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal::{self, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
 
+use super::job;
+use super::support::job::around;
 use super::support::{Lease, key, shared, skip, stays, until};
-use super::{job, named, nothing_left};
 
 /// Says the name of each signal that it gets, and ends when its input does.
 const LISTENER: &str = "for s in HUP INT QUIT USR1 USR2 ALRM TERM CONT WINCH PWR RTMIN+3; do \
@@ -102,9 +103,9 @@ fn dispositions_and_mask_are_those_that_lease_was_started_with() {
         let plain = Lease::program("bash")
             .args(["-c", &format!("{start} exec {status}")])
             .output();
-        let line = format!("{start} exec \"$0\" run \"$1\" -- {status}");
-        let under = Lease::program("bash")
-            .args(["-c", &line, env!("CARGO_BIN_EXE_lease"), &key()])
+        let line = format!("{start} exec \"$LEASE\" run \"$0\" -- {status}");
+        let under = around("bash", &line)
+            .arg(key())
             .on(shared())
             .output()
             .expect_code(0);
@@ -114,9 +115,9 @@ fn dispositions_and_mask_are_those_that_lease_was_started_with() {
 
 #[test]
 fn what_is_ignored_at_start_ends_neither() {
-    let line = "trap '' HUP; exec \"$0\" run \"$1\" -- sh -c 'echo ready; read line'";
-    let run = Lease::program("bash")
-        .args(["-c", line, env!("CARGO_BIN_EXE_lease"), &key()])
+    let line = "trap '' HUP; exec \"$LEASE\" run \"$0\" -- sh -c 'echo ready; read line'";
+    let run = around("bash", line)
+        .arg(key())
         .on(shared())
         .open_input()
         .spawn();
@@ -193,15 +194,15 @@ fn as_process_1_of_a_container_it_passes_signals_on_and_reaps_orphans() {
         .wrapped(["unshare", "-pf", "--mount-proc", "--kill-child"])
         .spawn();
     run.wait_for_line("ready");
-    let lease = until("process 1", || named(&run, "lease").into_iter().next());
+    let lease = until("process 1", || run.named("lease").into_iter().next());
     until("the orphan was reaped", || {
-        named(&run, "sleep").iter().all(|p| p.parent != lease.pid)
+        run.named("sleep").iter().all(|p| p.parent != lease.pid)
             && super::support::proc::zombies(lease.pid).is_empty()
     });
-    super::send(&lease, SIGTERM);
+    lease.signal(SIGTERM);
     run.wait_for_line("got-TERM");
     run.wait_exit(Duration::from_secs(20));
-    nothing_left(&run, Duration::from_secs(20));
+    run.wait_gone(Duration::from_secs(20));
     run.wait().expect_code(9);
     // A signal has no effect on process 1, so its exit code tells.
     job(&[], "kill -9 $$")

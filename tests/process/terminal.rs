@@ -1,11 +1,27 @@
 //! At a terminal: one Ctrl-C is one INT, the job can read, Ctrl-Z and fg work, and the terminal comes back.
 
-use super::pty::{CTRL_C, CTRL_Z, Terminal};
-use super::support::{key, until};
+use super::support::pty::{INTERRUPT, SUSPEND, Terminal, interactive};
+use super::support::{Lease, key, shared, until};
+
+/// A terminal with an interactive shell that echoes and prompts nothing: what is shown is what was answered.
+fn shell() -> Terminal {
+    let tty = Terminal::spawn(&interactive("bash").env("TERM", "dumb").on(shared()));
+    tty.type_in("stty -echo; PS1=; PS2=; echo shell''-ready\n");
+    tty.wait_for_next("shell-ready");
+    tty
+}
 
 /// A line that runs this script under a lease.
 fn run(options: &str, script: &str) -> String {
     format!("$LEASE run {} {options} -- sh -c '{script}'", key())
+}
+
+/// A [`shell`] in which this line has been typed, once its job is at work.
+fn at_work(line: &str) -> Terminal {
+    let tty = shell();
+    tty.type_in(&format!("{line}\n"));
+    tty.wait_for_next("job-ready");
+    tty
 }
 
 /// Whether there are processes of each name, and all of them are stopped, or none is.
@@ -18,28 +34,21 @@ fn all_are(tty: &Terminal, names: &[&str], stopped: bool) -> bool {
 
 #[test]
 fn one_ctrl_c_reaches_the_job_once() {
-    let mut tty = Terminal::shell();
     let script = "trap \"trap \\\"exit 6\\\" INT; sleep 0.3; exit 5\" INT; echo job''-ready; while :; do sleep 0.05; done";
-    tty.type_in(&format!("{}; echo code-$?\n", run("", script)));
-    tty.wait_for("job-ready");
-    tty.type_in(CTRL_C);
-    tty.wait_for("code-5");
+    let tty = at_work(&format!("{}; echo code-$?", run("", script)));
+    tty.type_in(INTERRUPT);
+    tty.wait_for_next("code-5");
 }
 
 #[test]
 fn the_job_can_read_the_terminal() {
-    let mut tty = Terminal::shell();
-    tty.type_in(&format!(
-        "{}\n",
-        run("", "echo job''-ready; read x; echo got-$x")
-    ));
-    tty.wait_for("job-ready");
+    let tty = at_work(&run("", "echo job''-ready; read x; echo got-$x"));
     tty.type_in("word\n");
-    tty.wait_for("got-word");
+    tty.wait_for_next("got-word");
     // The shell has the terminal again.
     tty.type_in("read y; echo shell-got-$y\n");
     tty.type_in("line\n");
-    tty.wait_for("shell-got-line");
+    tty.wait_for_next("shell-got-line");
 }
 
 #[test]
@@ -48,155 +57,129 @@ fn a_loop_ends_on_one_ctrl_c_in_an_interactive_shell_and_in_a_script() {
         "for i in 1 2 3; do echo round-$i; {}; done; echo after''-loop",
         run("", "echo job''-ready; sleep 1000")
     );
-    for shell in ["bash", "sh"] {
-        let mut tty = Terminal::shell();
+    for program in ["bash", "sh"] {
+        let tty = shell();
         tty.type_in(&format!("cd; cat >script-$$ <<'EOT'\n{line}\nEOT\n"));
-        tty.type_in(&format!("{shell} script-$$\n"));
-        tty.wait_for("job-ready");
+        tty.type_in(&format!("{program} script-$$\n"));
+        tty.wait_for_next("job-ready");
         // A shell that has just forked may wait for a child that the INT came too early for.
         until("it works", || !tty.named("sleep").is_empty());
-        tty.type_in(CTRL_C);
-        tty.type_until_shown("echo code-${C:=$?}\n", "code-130");
-        let shown = tty.shown();
+        tty.type_in(INTERRUPT);
+        tty.type_until_next("echo code-${C:=$?}\n", "code-130");
+        let shown = tty.screen();
         assert!(
             !shown.contains("round-2") && !shown.contains("after-loop"),
             "{shown}"
         );
     }
-    let mut tty = Terminal::shell();
-    tty.type_in(&format!("{line}\n"));
-    tty.wait_for("job-ready");
+    let tty = at_work(&line);
     until("it works", || !tty.named("sleep").is_empty());
-    tty.type_in(CTRL_C);
-    tty.type_until_shown("echo next''-line\n", "next-line");
-    assert!(!tty.shown().contains("round-2"), "{}", tty.shown());
+    tty.type_in(INTERRUPT);
+    tty.type_until_next("echo next''-line\n", "next-line");
+    assert!(!tty.screen().contains("round-2"), "{}", tty.screen());
 }
 
 #[test]
 fn ctrl_z_stops_both_and_fg_continues_both() {
-    let mut tty = Terminal::shell();
-    tty.type_in(&format!(
-        "{}\n",
-        run("", "echo job''-ready; read x; echo got-$x")
-    ));
-    tty.wait_for("job-ready");
-    tty.type_in(CTRL_Z);
-    tty.wait_for("Stopped");
+    let tty = at_work(&run("", "echo job''-ready; read x; echo got-$x"));
+    tty.type_in(SUSPEND);
+    tty.wait_for_next("Stopped");
     until("both are stopped", || all_are(&tty, &["lease", "sh"], true));
     tty.type_in("fg\n");
     until("both go on", || all_are(&tty, &["lease", "sh"], false));
     tty.type_in("word\n");
-    tty.wait_for("got-word");
+    tty.wait_for_next("got-word");
 }
 
 #[test]
 fn bg_lets_the_job_work_and_stops_it_when_it_wants_the_terminal() {
-    let mut tty = Terminal::shell();
     let script = "echo job''-ready; sleep 1; echo work''-done; read x; echo got-$x";
-    tty.type_in(&format!("{}\n", run("", script)));
-    tty.wait_for("job-ready");
+    let tty = at_work(&run("", script));
     // A shell that has just vforked can't be stopped before its child has executed something.
     until("it works", || !tty.named("sleep").is_empty());
-    tty.type_in(CTRL_Z);
-    tty.wait_for("Stopped");
+    tty.type_in(SUSPEND);
+    tty.wait_for_next("Stopped");
     tty.type_in("bg\n");
-    tty.wait_for("work-done");
+    tty.wait_for_next("work-done");
     until("it waits for the terminal", || {
         all_are(&tty, &["lease"], true)
     });
     tty.type_in("fg\n");
     tty.type_in("word\n");
-    tty.wait_for("got-word");
+    tty.wait_for_next("got-word");
 }
 
 #[test]
 fn a_run_started_in_the_background_can_be_fetched() {
-    let mut tty = Terminal::shell();
-    tty.type_in(&format!(
-        "{} &\n",
+    let tty = at_work(&format!(
+        "{} &",
         run("", "echo job''-ready; read x; echo got-$x")
     ));
-    tty.wait_for("job-ready");
     until("it waits for the terminal", || {
         all_are(&tty, &["lease"], true)
     });
     tty.type_in("fg\n");
     tty.type_in("word\n");
-    tty.wait_for("got-word");
+    tty.wait_for_next("got-word");
 }
 
 #[test]
 fn a_job_suspended_past_its_ttl_does_not_work_on() {
-    let mut tty = Terminal::shell();
-    tty.type_in(&format!(
-        "{}\n",
-        run(
-            "--ttl 2s --grace 300ms",
-            "echo job''-ready; sleep 1000; echo worked''-on"
-        )
+    let tty = at_work(&run(
+        "--ttl 2s --grace 300ms",
+        "echo job''-ready; sleep 1000; echo worked''-on",
     ));
-    tty.wait_for("job-ready");
     until("it works", || !tty.named("sleep").is_empty());
-    tty.type_in(CTRL_Z);
-    tty.wait_for("Stopped");
+    tty.type_in(SUSPEND);
+    tty.wait_for_next("Stopped");
     until("the job is dead", || tty.named("sleep").is_empty());
     tty.type_in("fg; echo code-$?\n");
-    tty.wait_for("code-76");
-    assert!(!tty.shown().contains("worked-on"), "{}", tty.shown());
+    tty.wait_for_next("code-76");
+    assert!(!tty.screen().contains("worked-on"), "{}", tty.screen());
 }
 
 #[test]
 fn a_killed_job_gives_the_terminal_back_as_it_was() {
-    let mut tty = Terminal::shell();
+    let tty = shell();
     // In a script nobody else would take the terminal back or restore its modes.
     let line = run("", "stty -icanon min 7 intr x; kill -9 $$");
     tty.type_in(&format!("cd; cat >script-$$ <<'EOT'\n{line}\necho mode$(stty -a | grep -o -e '-*icanon')\nread y\necho script-got-$y\nEOT\n"));
     tty.type_in("bash script-$$; echo code-$?\n");
-    tty.wait_for("modeicanon");
+    tty.wait_for_next("modeicanon");
     tty.type_in("line\n");
-    tty.wait_for("script-got-line");
-    tty.wait_for("code-0");
+    tty.wait_for_next("script-got-line");
+    tty.wait_for_next("code-0");
     // What a job has set on purpose stays.
     tty.type_in(&format!(
         "{}; stty -a | grep -o 'intr = x'\n",
         run("", "stty intr x")
     ));
-    tty.wait_for("intr = x");
+    tty.wait_for_next("intr = x");
 }
 
 #[test]
 fn where_nobody_could_continue_it_ctrl_z_does_nothing() {
     // As in `ssh -t host lease run ...`: the leader of the session is the run itself.
-    let key = key();
-    let lease = env!("CARGO_BIN_EXE_lease");
-    let mut tty = Terminal::with(&[
-        lease,
-        "run",
-        &key,
-        "--",
-        "sh",
-        "-c",
-        "stty -echo; echo ready; read x; echo got-$x",
-    ]);
-    tty.wait_for("ready");
-    tty.type_in(CTRL_Z);
+    let script = "stty -echo; echo ready; read x; echo got-$x";
+    let run = Lease::new(["run", &key(), "--", "sh", "-c", script]).on(shared());
+    let tty = Terminal::spawn(&run);
+    tty.wait_for_next("ready");
+    tty.type_in(SUSPEND);
     tty.type_in("word\n");
-    tty.wait_for("got-word");
+    tty.wait_for_next("got-word");
 }
 
 #[test]
 fn a_pipeline_stops_and_ends_as_a_whole() {
-    let mut tty = Terminal::shell();
-    tty.type_in(&format!(
-        "{} | cat\n",
+    let tty = at_work(&format!(
+        "{} | cat",
         run("", "echo job''-ready; sleep 1000")
     ));
-    tty.wait_for("job-ready");
     until("all of it runs", || {
         all_are(&tty, &["lease", "sleep", "cat"], false)
     });
-    tty.type_in(CTRL_Z);
-    tty.wait_for("Stopped");
+    tty.type_in(SUSPEND);
+    tty.wait_for_next("Stopped");
     until("all of it is stopped", || {
         all_are(&tty, &["lease", "sleep", "cat"], true)
     });
@@ -204,8 +187,8 @@ fn a_pipeline_stops_and_ends_as_a_whole() {
     until("all of it goes on", || {
         all_are(&tty, &["lease", "sleep", "cat"], false)
     });
-    tty.type_in(CTRL_C);
-    tty.type_until_shown("echo next''-line\n", "next-line");
+    tty.type_in(INTERRUPT);
+    tty.type_until_next("echo next''-line\n", "next-line");
     until("nothing is left", || {
         ["lease", "sleep", "cat", "job-watchdog"]
             .iter()
@@ -215,31 +198,29 @@ fn a_pipeline_stops_and_ends_as_a_whole() {
 
 #[test]
 fn a_shell_with_job_control_works_as_the_job() {
-    let mut tty = Terminal::shell();
+    let tty = shell();
     tty.type_in(&format!(
         "$LEASE run {} -- bash --norc --noprofile --noediting -i\n",
         key()
     ));
     tty.type_in("PS1=; echo inner''-ready\n");
-    tty.wait_for("inner-ready");
+    tty.wait_for_next("inner-ready");
     tty.type_in("sleep 1000\n");
     until("the inner shell runs it", || !tty.named("sleep").is_empty());
-    tty.type_in(CTRL_Z);
-    tty.wait_for("Stopped");
+    tty.type_in(SUSPEND);
+    tty.wait_for_next("Stopped");
     // With a job that it believes to be stopped a shell would not exit.
     tty.type_in("kill -9 %1; while kill -0 %1 2>/dev/null; do sleep 0.05; done; exit 7\n");
     until("the inner shell has ended", || {
         tty.named("lease").is_empty()
     });
     tty.type_in("echo code-$?\n");
-    tty.wait_for("code-7");
+    tty.wait_for_next("code-7");
 }
 
 #[test]
 fn a_closed_terminal_ends_the_job() {
-    let mut tty = Terminal::shell();
-    tty.type_in(&format!("{}\n", run("", "echo job''-ready; sleep 1000")));
-    tty.wait_for("job-ready");
+    let tty = at_work(&run("", "echo job''-ready; sleep 1000"));
     let job = until("the job runs", || tty.named("sleep").into_iter().next());
     let shell = tty.named("bash");
     shell[0].signal(nix::sys::signal::Signal::SIGHUP);

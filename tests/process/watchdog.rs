@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGUSR1};
 
 use super::support::{proc, stays, until};
-use super::{STUBBORN, job, named, nothing_left, send, watchdog, watchdogs};
+use super::{STUBBORN, job, watchdog, watchdogs};
 
 #[test]
 fn a_killed_lease_takes_the_whole_group_along_within_the_grace() {
@@ -14,10 +14,10 @@ fn a_killed_lease_takes_the_whole_group_along_within_the_grace() {
     let killed = Instant::now();
     run.signal(SIGKILL);
     until("what heeds TERM ends at once", || {
-        named(&run, "sleep").len() <= 1
+        run.named("sleep").len() <= 1
     });
     // A loaded machine may be late, but not by as much as the lease would last.
-    nothing_left(&run, Duration::from_secs(20));
+    run.wait_gone(Duration::from_secs(20));
     assert!(
         killed.elapsed() >= Duration::from_millis(900),
         "{:?}",
@@ -36,7 +36,7 @@ fn a_killed_lease_leaves_no_time_to_a_job_past_its_deadline() {
     run.wait_for_line("ready");
     let killed = Instant::now();
     run.signal(SIGKILL);
-    nothing_left(&run, Duration::from_secs(20));
+    run.wait_gone(Duration::from_secs(20));
     assert!(
         killed.elapsed() < Duration::from_secs(6),
         "{:?}",
@@ -52,7 +52,7 @@ fn a_frozen_lease_has_its_job_stopped_and_says_so_when_it_thaws() {
     )
     .spawn();
     run.wait_for_line("ready");
-    let job = named(&run, "sh")[0].group;
+    let job = run.named("sh")[0].group;
     let frozen = Instant::now();
     run.signal(SIGSTOP);
     until("the job's group is dead", || proc::group(job).is_empty());
@@ -72,13 +72,13 @@ fn a_killed_watchdog_is_replaced_and_the_new_one_knows_the_job() {
     let run = job(&["--ttl", "60s", "--grace", "1s"], STUBBORN).spawn();
     run.wait_for_line("ready");
     let first = watchdog(&run, None);
-    send(&first, SIGKILL);
+    first.signal(SIGKILL);
     let second = watchdog(&run, Some(&first));
     // One that is stopped is no use either.
-    send(&second, SIGSTOP);
+    second.signal(SIGSTOP);
     watchdog(&run, Some(&second));
     run.signal(SIGKILL);
-    nothing_left(&run, Duration::from_secs(20));
+    run.wait_gone(Duration::from_secs(20));
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn a_watchdog_that_is_replaced_after_the_jobs_end_knows_what_the_job_has_left() 
     // One, or two while its `sleep` is counted.
     run.wait_for_line("in its group");
     let first = watchdog(&run, None);
-    send(&first, SIGKILL);
+    first.signal(SIGKILL);
     watchdog(&run, Some(&first));
     run.signal(SIGKILL);
-    nothing_left(&run, Duration::from_secs(20));
+    run.wait_gone(Duration::from_secs(20));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn the_watchdog_heeds_no_signal_and_holds_nothing_but_its_own() {
     let dog = watchdog(&run, None);
     assert_eq!((dog.session, dog.group), (dog.pid, dog.pid));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] {
-        send(&dog, signal);
+        dog.signal(signal);
     }
     let fd = |n: i32| std::fs::read_link(format!("/proc/{}/fd/{n}", dog.pid));
     for n in [0, 1] {

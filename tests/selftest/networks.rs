@@ -220,7 +220,7 @@ fn a_client_shows_its_certificate() {
         return skip("openssl");
     }
     let ours = tls::Authority::root("ours");
-    let own = tls::self_signed("db.example");
+    let own = tls::self_signed("own", "db.example");
     let server = Server::builder()
         .ssl(&own.chain, &own.key)
         .client_ca(&ours.certificate)
@@ -245,15 +245,8 @@ fn a_network_loses_every_packet_and_finds_them_again() {
     let Some(network) = Network::new() else {
         return skip("network namespaces");
     };
-    let server = Server::builder()
-        .conf("listen_addresses = '*'")
-        .hba("host all all samenet trust")
-        .start();
-    let url = format!(
-        "postgresql://postgres@{}:{}/postgres?connect_timeout=2",
-        network.host(),
-        server.port()
-    );
+    let server = Server::builder().for_networks().start();
+    let url = format!("{}?connect_timeout=2", network.url(&server));
     let psql = || {
         Lease::program(programs::psql())
             .args([&url, "-XAtc", "SELECT 1"])

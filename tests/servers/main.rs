@@ -9,6 +9,7 @@ mod pooler;
 mod unknown;
 mod unreachable;
 
+use support::table::column;
 use support::{Lease, Output, Server};
 
 /// The holder and fence of a claimed term.
@@ -28,13 +29,6 @@ fn claim(url: &str, key: &str, more: &[&str]) -> (String, i64) {
         .arg(key)
         .url(url);
     term(&call.output().expect_code(0))
-}
-
-/// A column of the row of `key`.
-fn column(server: &Server, key: &str, column: &str) -> String {
-    server.psql(&format!(
-        "SELECT {column} FROM public.lease WHERE key = '{key}'"
-    ))
 }
 
 /// A connection string for several servers, in this order.

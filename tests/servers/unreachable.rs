@@ -14,10 +14,7 @@ const SWITCH: (&str, &str) = ("/etc/nsswitch.conf", "hosts: files dns\n");
 
 /// A server with a lease table, so that a claim is one operation, that programs in a [`Network`] reach too.
 fn server() -> Server {
-    let server = Server::builder()
-        .conf("listen_addresses = '*'")
-        .hba("host all all samenet trust")
-        .start();
+    let server = Server::builder().for_networks().start();
     Lease::new(["init"]).on(&server).output().expect_code(0);
     server
 }

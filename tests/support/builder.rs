@@ -27,11 +27,17 @@ impl Builder {
         self
     }
 
-    /// A line for pg_hba.conf. Lines stand in the order given and before the usual ones, which trust everyone on the
-    /// socket and on the loopback.
+    /// A line for pg_hba.conf, or several. They stand in the order given and before the usual ones, which trust
+    /// everyone on the socket and on the loopback.
     pub fn hba(mut self, line: impl Into<String>) -> Self {
         self.hba.push(line.into());
         self
+    }
+
+    /// Lets programs in a [`Network`](super::Network) reach it, too.
+    pub fn for_networks(self) -> Self {
+        self.conf("listen_addresses = '*'")
+            .hba("host all all samenet trust")
     }
 
     /// A variable of the server's environment, at every start.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::wait::until;
-use super::{Lease, Server, keeper, proc};
+use super::{Lease, Server, keeper, proc, table};
 
 /// `lease run` with these options, a key, and a command after `--`; without a database.
 pub fn run<A: AsRef<std::ffi::OsStr>>(options: &[&str], key: &str, command: &[A]) -> Lease {
@@ -18,6 +18,11 @@ pub fn run<A: AsRef<std::ffi::OsStr>>(options: &[&str], key: &str, command: &[A]
 /// As [`run`], with a script for sh(1) as the command.
 pub fn run_script(options: &[&str], key: &str, script: &str) -> Lease {
     run(options, key, &["sh", "-c", script])
+}
+
+/// A script around `lease`, which it finds as `$LEASE`; its first argument will be `$0`. Without a database.
+pub fn around(shell: &str, script: &str) -> Lease {
+    Lease::program(shell).args(["-c", script]).knowing_lease()
 }
 
 /// Every living process of the jobs that run under `key`, whatever group or session it is in: the kernel says so.
@@ -40,10 +45,12 @@ pub fn until_gone(key: &str) {
 
 /// Gives the row of `key` to another holder, with a larger fence, as a claim after the expiry would.
 pub fn steal(server: &Server, key: &str) {
-    server.psql(&format!(
-        "UPDATE public.lease SET holder = 'thief-1', fence = fence + 1, acquired_at = clock_timestamp(), \
-         expires_at = clock_timestamp() + interval '1 minute' WHERE key = '{key}'"
-    ));
+    table::change(
+        server,
+        key,
+        "holder = 'thief-1', fence = fence + 1, acquired_at = clock_timestamp(), \
+         expires_at = clock_timestamp() + interval '1 minute'",
+    );
 }
 
 /// A file to which jobs append lines: in one piece each (O_APPEND), so that the lines stand in the order of the events.

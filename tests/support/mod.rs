@@ -12,22 +12,27 @@
 
 pub mod builder;
 pub mod clock;
+pub mod family;
+pub mod forward;
 pub mod job;
 pub mod keeper;
 pub mod mounts;
 pub mod netns;
 pub mod pooler;
 pub mod ports;
+pub mod postmaster;
 pub mod proc;
 pub mod process;
 pub mod programs;
 pub mod protocol;
 pub mod proxy;
 pub mod pty;
+pub mod rows;
 pub mod running;
 pub mod server;
 pub mod standby;
 pub mod stream;
+pub mod table;
 pub mod tls;
 pub mod wait;
 
@@ -38,6 +43,7 @@ pub use pooler::{Mode, Pooler};
 pub use process::Lease;
 pub use proxy::{AtCommit, Proxy};
 pub use pty::Terminal;
+pub use rows::rows;
 pub use running::{Output, Running};
 pub use server::{Server, shared};
 pub use wait::{LIMIT, stays, until, until_within};

@@ -3,12 +3,12 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use super::{keeper, serial};
+use super::{Server, keeper, serial};
 
 /// A network namespace, joined to the tests' own network by a pair of virtual interfaces. Dropped, it is gone.
 ///
-/// A program in it reaches a server of the tests at [`host`](Self::host). Let the server listen there:
-/// `.conf("listen_addresses = '*'").hba("host all all samenet trust")`.
+/// A program in it reaches a server of the tests at [`host`](Self::host), if that was made
+/// [`for_networks`](super::builder::Builder::for_networks).
 #[derive(Debug)]
 pub struct Network {
     name: String,
@@ -105,6 +105,12 @@ impl Network {
     /// The address of the tests' own network as seen from the namespace.
     pub fn host(&self) -> &str {
         &self.outer.address
+    }
+
+    /// The superuser of a server, as seen from the namespace.
+    pub fn url(&self, server: &Server) -> String {
+        let (host, port) = (self.host(), server.port());
+        format!("postgresql://postgres@{host}:{port}/postgres")
     }
 
     /// An address at which every packet is lost and nobody is told, whatever becomes of the others. It sorts before

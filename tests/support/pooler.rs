@@ -7,11 +7,11 @@ use std::process::Child;
 use std::sync::Mutex;
 
 use nix::sys::signal::Signal;
-use postgres::{Client, NoTls, SimpleQueryMessage};
+use postgres::{Client, NoTls};
 
 use super::ports::Port;
 use super::proc::Process;
-use super::{Server, keeper, lock, programs, until};
+use super::{Server, keeper, lock, programs, rows, until};
 
 /// For how long a client keeps its connection to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Pooler {
 
     /// Any user and database through the pooler.
     pub fn url_for(&self, user: &str, database: &str) -> String {
-        format!("postgresql://{user}@127.0.0.1:{}/{database}", self.port())
+        self.port.url(user, database)
     }
 
     fn try_console(&self) -> Result<Client, postgres::Error> {
@@ -157,19 +157,7 @@ impl Pooler {
     /// Runs a command of the pooler's console, as in `SHOW POOLS`, and returns its rows, columns parted by `|`.
     pub fn console(&self, command: &str) -> String {
         let mut client = self.try_console().expect("the pooler's console");
-        let mut lines = Vec::new();
-        for message in client
-            .simple_query(command)
-            .unwrap_or_else(|error| panic!("{command}: {error}"))
-        {
-            if let SimpleQueryMessage::Row(row) = message {
-                let columns: Vec<&str> = (0..row.len())
-                    .map(|at| row.get(at).unwrap_or_default())
-                    .collect();
-                lines.push(columns.join("|"));
-            }
-        }
-        lines.join("\n")
+        rows(&mut client, command).unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
     /// What it has logged so far.

@@ -37,4 +37,9 @@ impl Port {
     pub fn number(&self) -> u16 {
         self.number
     }
+
+    /// The connection string for whoever listens here; `user` may carry a password, as in `app:secret`.
+    pub fn url(&self, user: &str, database: &str) -> String {
+        format!("postgresql://{user}@127.0.0.1:{}/{database}", self.number)
+    }
 }

@@ -83,6 +83,11 @@ impl Lease {
         self
     }
 
+    /// Lets a shell find the built `lease` as `$LEASE`.
+    pub fn knowing_lease(self) -> Self {
+        self.env("LEASE", env!("CARGO_BIN_EXE_lease"))
+    }
+
     /// The value of a variable that it is going to have.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         Some(self.env.get(OsStr::new(name))?.to_str()?.to_owned())
@@ -156,11 +161,7 @@ impl Lease {
             command.stdin(Stdio::piped());
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let running = Running::start(
-            &mut command,
-            self.line(),
-            self.env.get(OsStr::new(keeper::MARK)),
-        );
+        let running = Running::start(&mut command, self.line(), self.variable(keeper::MARK));
         if let Some(input) = self.input.clone() {
             let mut pipe = running.take_input();
             // On a thread: a program that does not read would block the test. One that has ended breaks the pipe.

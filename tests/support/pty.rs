@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::pty::{Winsize, openpty};
-use nix::sys::signal::Signal;
 
+use super::family::Family;
 use super::process::Lease;
 use super::stream::Stream;
 use super::wait::{LIMIT, until_within};
@@ -26,14 +27,25 @@ pub const SUSPEND: &str = "\x1a";
 /// Ctrl-D.
 pub const END: &str = "\x04";
 
+/// An interactive shell with nobody's settings, `bash` or `dash`, in which `$LEASE` is the built binary.
+pub fn interactive(shell: &str) -> Lease {
+    let words: &[&str] = match shell {
+        "bash" => &["--norc", "--noprofile", "--noediting", "-i"],
+        _ => &["-i"],
+    };
+    Lease::program(shell).args(words).knowing_lease()
+}
+
 /// A terminal with a program as the leader of its session: `lease` itself, or a shell in which to type.
 /// Dropped, everything that runs in it is killed.
 #[derive(Debug)]
 pub struct Terminal {
     line: String,
-    mark: Option<String>,
+    // Before the window: it is killed while that is still open, and gets no HUP of its own.
+    family: Family,
     window: Mutex<Window>,
-    child: Mutex<Child>,
+    /// Up to where on the screen the test has waited.
+    seen: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -73,7 +85,7 @@ impl Terminal {
             .unwrap_or_else(|error| panic!("{}: {error}", program.line()));
         Self {
             line: program.line(),
-            mark: program.variable(keeper::MARK),
+            family: Family::of(child, program.variable(keeper::MARK)),
             window: Mutex::new(Window::Open {
                 keyboard: pair
                     .master
@@ -82,7 +94,7 @@ impl Terminal {
                     .into(),
                 screen: Stream::collect(pair.master),
             }),
-            child: Mutex::new(child),
+            seen: AtomicUsize::new(0),
         }
     }
 
@@ -124,6 +136,34 @@ impl Terminal {
         });
     }
 
+    /// Waits until `part` has been written after all that was waited for in this way before.
+    #[track_caller]
+    pub fn wait_for_next(&self, part: &str) {
+        let seen = self.seen.load(Ordering::SeqCst);
+        until_within(&format!("{self} shows {part:?} next"), LIMIT, || {
+            let screen = self.screen();
+            match screen[seen..].find(part) {
+                Some(at) => {
+                    self.seen.store(seen + at + part.len(), Ordering::SeqCst);
+                    Ok(())
+                }
+                None => Err(format!("\n{screen}")),
+            }
+        });
+    }
+
+    /// Types `text` again and again until `part` is shown next. After a Ctrl-C: a shell throws away what it has read
+    /// of a line.
+    #[track_caller]
+    pub fn type_until_next(&self, text: &str, part: &str) {
+        let (start, seen) = (Instant::now(), self.seen.load(Ordering::SeqCst));
+        while !self.screen()[seen..].contains(part) && start.elapsed() < LIMIT {
+            self.type_in(text);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.wait_for_next(part);
+    }
+
     /// Waits until `part` has been written `count` times.
     #[track_caller]
     pub fn wait_for_times(&self, part: &str, count: usize) {
@@ -143,7 +183,7 @@ impl Terminal {
 
     /// The process id of the program.
     pub fn pid(&self) -> i32 {
-        lock(&self.child).id() as i32
+        self.family.pid()
     }
 
     /// The process group in the foreground.
@@ -179,7 +219,7 @@ impl Terminal {
 
     /// How the program ended, if it has.
     pub fn exit(&self) -> Option<ExitStatus> {
-        lock(&self.child).try_wait().expect("wait")
+        self.family.exit()
     }
 
     /// Waits for the program's end.
@@ -192,10 +232,12 @@ impl Terminal {
 
     /// Every living process that descends from the program, itself included.
     pub fn processes(&self) -> Vec<proc::Process> {
-        self.mark
-            .as_ref()
-            .map(|mark| proc::with_env(keeper::MARK, mark))
-            .unwrap_or_default()
+        self.family.processes()
+    }
+
+    /// Those of [`processes`](Self::processes) that have this name.
+    pub fn named(&self, name: &str) -> Vec<proc::Process> {
+        self.family.named(name)
     }
 
     /// Closes the window: the session gets HUP, its reads and writes fail. Processes are watched as before.
@@ -210,22 +252,6 @@ impl Terminal {
 impl fmt::Display for Terminal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the terminal of `{}`", self.line)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let start = Instant::now();
-        loop {
-            let _ = lock(&self.child).kill();
-            let left = self.processes();
-            left.iter()
-                .for_each(|process| process.signal(Signal::SIGKILL));
-            if self.exit().is_some() && left.is_empty() || start.elapsed() > LIMIT {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
     }
 }
 

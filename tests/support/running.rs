@@ -1,57 +1,53 @@
 //! A started program: what it says, how it ends, and that nothing of it is left.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, ChildStdin, Command, ExitStatus};
+use std::process::{ChildStdin, Command, ExitStatus};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
+use super::family::Family;
 use super::stream::Stream;
 use super::wait::{LIMIT, until_within};
-use super::{keeper, lock, proc};
+use super::{lock, proc};
 
 /// A program that was started and may still run. Dropped, it is killed together with every process that descends
-/// from it (told by a variable of the environment, so that no change of group or session hides one).
+/// from it.
 #[derive(Debug)]
 pub struct Running {
     line: String,
-    mark: Option<OsString>,
-    pid: i32,
     started: Instant,
+    // Before the streams: it is killed while they are still open, and does not die of a closed pipe.
+    family: Family,
     stdin: Mutex<Option<ChildStdin>>,
     stdout: Stream,
     stderr: Stream,
-    child: Mutex<Child>,
 }
 
 impl Running {
     /// Starts a command whose output streams are pipes.
     #[track_caller]
-    pub(super) fn start(command: &mut Command, line: String, mark: Option<&OsString>) -> Self {
+    pub(super) fn start(command: &mut Command, line: String, mark: Option<String>) -> Self {
         let started = Instant::now();
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("{line}: {error}"));
         Self {
-            mark: mark.cloned(),
-            pid: child.id() as i32,
+            line,
             started,
             stdin: Mutex::new(child.stdin.take()),
             stdout: Stream::collect(child.stdout.take().expect("a pipe").into()),
             stderr: Stream::collect(child.stderr.take().expect("a pipe").into()),
-            child: Mutex::new(child),
-            line,
+            family: Family::of(child, mark),
         }
     }
 
     /// Its process id; of the wrapper, when it is wrapped by a program that forks.
     pub fn pid(&self) -> i32 {
-        self.pid
+        self.family.pid()
     }
 
     /// The moment just before it was started.
@@ -103,7 +99,7 @@ impl Running {
 
     /// How it ended, if it has.
     pub fn exit(&self) -> Option<ExitStatus> {
-        lock(&self.child).try_wait().expect("wait")
+        self.family.exit()
     }
 
     /// Waits for its end, whoever still holds its pipes. What it wrote itself can be read completely afterwards.
@@ -145,12 +141,7 @@ impl Running {
 
     /// Sends a signal to the program alone. Nothing happens when it has ended.
     pub fn signal(&self, signal: Signal) {
-        // Under the lock, nobody reaps it between the look and the signal: its pid is still its own.
-        let mut child = lock(&self.child);
-        if child.try_wait().expect("wait").is_none() {
-            kill(Pid::from_raw(self.pid), signal)
-                .unwrap_or_else(|error| panic!("{signal} to {self}: {error}"));
-        }
+        self.family.signal(signal);
     }
 
     /// Writes to its standard input; see [`super::Lease::open_input`].
@@ -173,9 +164,25 @@ impl Running {
 
     /// Every living process that descends from it, itself included.
     pub fn processes(&self) -> Vec<proc::Process> {
-        let mark = self.mark.as_ref().and_then(|mark| mark.to_str());
-        mark.map(|mark| proc::with_env(keeper::MARK, mark))
-            .unwrap_or_default()
+        self.family.processes()
+    }
+
+    /// Those of [`processes`](Self::processes) that have this name.
+    pub fn named(&self, name: &str) -> Vec<proc::Process> {
+        self.family.named(name)
+    }
+
+    /// Waits until none of [`processes`](Self::processes) is left.
+    #[track_caller]
+    pub fn wait_gone(&self, limit: Duration) {
+        until_within(&format!("nothing of {self} is left"), limit, || {
+            let left = self.processes();
+            if left.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{left:?}"))
+            }
+        });
     }
 
     /// Stops every process that descends from it, itself included, as when its whole machine stands still.
@@ -207,23 +214,7 @@ impl Running {
 
 impl fmt::Display for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` (pid {})", self.line, self.pid)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let start = Instant::now();
-        loop {
-            let _ = lock(&self.child).kill();
-            let left = self.processes();
-            left.iter()
-                .for_each(|process| process.signal(Signal::SIGKILL));
-            if self.exit().is_some() && left.is_empty() || start.elapsed() > LIMIT {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        write!(f, "`{}` (pid {})", self.line, self.pid())
     }
 }
 

@@ -4,16 +4,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use postgres::{Client, NoTls, SimpleQueryMessage};
+use postgres::{Client, NoTls};
 
 use super::ports::Port;
-use super::proc::{self, Process};
-use super::{builder::Builder, keeper, lock, programs, until};
+use super::{builder::Builder, keeper, lock, programs, rows, until};
 
 /// The server that the tests of this process share: nothing special about it, and no test may stop it. It is started
 /// on first use.
@@ -29,7 +27,7 @@ pub struct Server {
     pub(super) dir: PathBuf,
     pub(super) env: Vec<(String, OsString)>,
     port: Port,
-    postmaster: Mutex<Option<Child>>,
+    pub(super) postmaster: Mutex<Option<Child>>,
 }
 
 impl Server {
@@ -77,7 +75,7 @@ impl Server {
 
     /// Any user and database over TCP; `user` may carry a password, as in `app:secret`.
     pub fn url_for(&self, user: &str, database: &str) -> String {
-        format!("postgresql://{user}@127.0.0.1:{}/{database}", self.port())
+        self.port.url(user, database)
     }
 
     /// The superuser over the socket.
@@ -102,7 +100,7 @@ impl Server {
             .unwrap_or_else(|error| panic!("cannot connect: {error}"))
     }
 
-    fn try_client(&self, database: &str) -> Result<Client, postgres::Error> {
+    pub(super) fn try_client(&self, database: &str) -> Result<Client, postgres::Error> {
         postgres::Config::new()
             .host_path(&self.dir)
             .port(self.port())
@@ -132,16 +130,7 @@ impl Server {
 
     /// As [`psql_in`](Self::psql_in), for SQL that may fail.
     pub fn try_psql_in(&self, database: &str, sql: &str) -> Result<String, postgres::Error> {
-        let mut lines = Vec::new();
-        for message in self.try_client(database)?.simple_query(sql)? {
-            if let SimpleQueryMessage::Row(row) = message {
-                let columns: Vec<&str> = (0..row.len())
-                    .map(|at| row.get(at).unwrap_or_default())
-                    .collect();
-                lines.push(columns.join("|"));
-            }
-        }
-        Ok(lines.join("\n"))
+        rows(&mut self.try_client(database)?, sql)
     }
 
     /// Appends lines to postgresql.conf. They count from the next start or reload.
@@ -179,148 +168,6 @@ impl Server {
         fs::read(self.dir.join("log"))
             .map(|log| String::from_utf8_lossy(&log).into_owned())
             .unwrap_or_default()
-    }
-
-    /// Starts the server and waits until it takes connections. On a server that is down; its port stays the same.
-    pub fn start(&self) {
-        self.start_without_waiting();
-        until("the server takes connections", || {
-            let pid_file =
-                fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
-            let ended = self
-                .postmaster()
-                .as_mut()
-                .is_none_or(|child| child.try_wait().expect("wait").is_some());
-            assert!(!ended, "the server did not start:\n{}", self.log());
-            // Its last line tells the state; a standby calls itself "standby" before it is ready for reads.
-            let ready = |line: &str| line.starts_with("ready") || line.starts_with("standby");
-            pid_file.lines().nth(7).is_some_and(ready) && self.try_client("postgres").is_ok()
-        });
-    }
-
-    /// Starts the server and returns at once, for who wants to see it while it starts.
-    pub fn start_without_waiting(&self) {
-        let mut postmaster = self.postmaster();
-        assert!(postmaster.is_none(), "the server runs already");
-        // Left by a server that was killed; its pid may be another process's by now, and the server would not start.
-        let _ = fs::remove_file(self.data().join("postmaster.pid"));
-        let log = fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.dir.join("log"))
-            .expect("a log");
-        let child = programs::command(programs::bindir().join("postgres"))
-            .arg("-D")
-            .arg(self.data())
-            .arg("-k")
-            .arg(&self.dir)
-            .args(["-p", &self.port().to_string()])
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .stdout(log.try_clone().expect("a log"))
-            .stderr(log)
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("postgres starts");
-        *postmaster = Some(child);
-    }
-
-    /// Shuts the server down in order: open connections are ended with 57P01.
-    pub fn stop(&self) {
-        self.thaw();
-        self.end(Signal::SIGINT);
-    }
-
-    /// Stops and starts the server.
-    pub fn restart(&self) {
-        self.stop();
-        self.start();
-    }
-
-    /// Kills every process of the server at one instant, as when the power goes: what was only in its memory is lost.
-    pub fn crash(&self) {
-        self.freeze();
-        let processes = self.processes();
-        for process in &processes {
-            process.signal(Signal::SIGKILL);
-        }
-        self.end(Signal::SIGKILL);
-        until("the server's processes are gone", || {
-            !processes.iter().any(Process::is_alive)
-        });
-        self.remove_segment();
-    }
-
-    fn end(&self, signal: Signal) {
-        let Some(mut child) = self.postmaster().take() else {
-            return;
-        };
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), signal);
-        let start = Instant::now();
-        while child.try_wait().expect("wait").is_none() {
-            if start.elapsed() > Duration::from_secs(20) {
-                let _ = child.kill();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// The small piece of System V memory that a server which was killed leaves behind.
-    fn remove_segment(&self) {
-        let pid_file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
-        if let Some(id) = pid_file
-            .lines()
-            .nth(6)
-            .and_then(|line| line.split_whitespace().nth(1))
-        {
-            let _ = std::process::Command::new("ipcrm")
-                .args(["-m", id])
-                .stderr(Stdio::null())
-                .status();
-        }
-    }
-
-    fn postmaster(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
-        self.postmaster
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// The pid of the postmaster, while the server runs.
-    pub fn pid(&self) -> Option<i32> {
-        self.postmaster().as_ref().map(|child| child.id() as i32)
-    }
-
-    /// Every process of the server, the postmaster first.
-    pub fn processes(&self) -> Vec<Process> {
-        let Some(pid) = self.pid() else {
-            return Vec::new();
-        };
-        Process::find(pid)
-            .into_iter()
-            .chain(proc::children(pid))
-            .collect()
-    }
-
-    /// Stops every process of the server: it accepts connections (the kernel does) and answers nothing, with every
-    /// socket open.
-    pub fn freeze(&self) {
-        // The postmaster first; it could else start another one.
-        until("every process of the server is stopped", || {
-            let processes = self.processes();
-            processes
-                .iter()
-                .for_each(|process| process.signal(Signal::SIGSTOP));
-            processes
-                .iter()
-                .all(|process| process.is_stopped() || !process.is_alive())
-        });
-    }
-
-    /// Lets a frozen server go on.
-    pub fn thaw(&self) {
-        for process in self.processes().iter().rev() {
-            process.signal(Signal::SIGCONT);
-        }
     }
 }
 

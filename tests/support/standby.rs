@@ -9,6 +9,32 @@ impl Server {
     /// With `sync`, COMMIT on this server waits from then on until the standby has flushed it, and hangs while the
     /// standby is away.
     pub fn standby(&self, sync: bool) -> Self {
+        let (standby, name) = self.copy();
+        standby.start();
+        let streams = |state: &str| self.streams(&name, state);
+        until("the standby streams", || streams("state = 'streaming'"));
+        if sync {
+            self.set("synchronous_standby_names", &name);
+            until("the standby is synchronous", || {
+                streams("sync_state = 'sync'")
+            });
+        }
+        standby
+    }
+
+    /// Starts a standby of this server that takes no connections, and waits until it streams.
+    pub fn closed_standby(&self) -> Self {
+        let (standby, name) = self.copy();
+        standby.configure(&["hot_standby = off".to_owned()]);
+        standby.start_without_waiting();
+        until("the standby streams", || {
+            self.streams(&name, "state = 'streaming'")
+        });
+        standby
+    }
+
+    /// A copy of this server that will follow it, and the name that it will have here.
+    fn copy(&self) -> (Self, String) {
         let name = format!("standby_{}", serial());
         let standby = Self::lay_out();
         programs::run(
@@ -29,21 +55,14 @@ impl Server {
         );
         // Looking for its primary again takes 5 s by default.
         standby.configure(&["wal_retrieve_retry_interval = 200ms".to_owned()]);
-        standby.start();
-        let streams = |state: &str| {
-            let sql = format!(
-                "SELECT 1 FROM pg_stat_replication WHERE application_name = '{name}' AND {state}"
-            );
-            self.psql(&sql) == "1"
-        };
-        until("the standby streams", || streams("state = 'streaming'"));
-        if sync {
-            self.set("synchronous_standby_names", &name);
-            until("the standby is synchronous", || {
-                streams("sync_state = 'sync'")
-            });
-        }
-        standby
+        (standby, name)
+    }
+
+    fn streams(&self, name: &str, state: &str) -> bool {
+        let sql = format!(
+            "SELECT 1 FROM pg_stat_replication WHERE application_name = '{name}' AND {state}"
+        );
+        self.psql(&sql) == "1"
     }
 
     /// Whether this server is a standby.

@@ -25,7 +25,7 @@ pub struct Certificate {
 #[derive(Clone, Debug)]
 pub struct Request {
     name: String,
-    usage: &'static str,
+    usage: Option<&'static str>,
     names: Vec<String>,
     days: i32,
     extensions: bool,
@@ -36,7 +36,7 @@ impl Request {
     pub fn server(common_name: &str) -> Self {
         Self {
             name: common_name.to_owned(),
-            usage: "serverAuth",
+            usage: Some("serverAuth"),
             names: Vec::new(),
             days: 30,
             extensions: true,
@@ -46,7 +46,7 @@ impl Request {
     /// For a client; the common name is its user.
     pub fn client(user: &str) -> Self {
         Self {
-            usage: "clientAuth",
+            usage: Some("clientAuth"),
             ..Self::server(user)
         }
     }
@@ -66,6 +66,12 @@ impl Request {
     /// Valid until yesterday.
     pub fn expired(mut self) -> Self {
         self.days = -1;
+        self
+    }
+
+    /// Without a word on what it is for, as the shortest recipes make them.
+    pub fn any_usage(mut self) -> Self {
+        self.usage = None;
         self
     }
 
@@ -92,14 +98,8 @@ impl Authority {
         let (certificate, key) = files();
         openssl(
             new_key(&key)
-                .args([
-                    "-x509",
-                    "-days",
-                    "30",
-                    "-subj",
-                    &format!("/CN={name}"),
-                    "-out",
-                ])
+                .args(["-x509", "-days", "30", "-subj", &format!("/CN={name}")])
+                .arg("-out")
                 .arg(&certificate)
                 .args(["-addext", "keyUsage=critical,keyCertSign,cRLSign"]),
         );
@@ -125,10 +125,10 @@ impl Authority {
 
     /// Signs a certificate.
     pub fn issue(&self, request: &Request) -> Certificate {
-        let mut extensions = format!(
-            "basicConstraints=CA:FALSE\nextendedKeyUsage={}\n",
-            request.usage
-        );
+        let mut extensions = "basicConstraints=CA:FALSE\n".to_owned();
+        if let Some(usage) = request.usage {
+            extensions += &format!("extendedKeyUsage={usage}\n");
+        }
         if !request.names.is_empty() {
             extensions += &format!("subjectAltName={}\n", request.names.join(","));
         }
@@ -139,14 +139,36 @@ impl Authority {
         Certificate { chain, key }
     }
 
+    /// The list of these certificates, which it has signed and takes back; what `sslcrl` names.
+    pub fn revocations(&self, revoked: &[&Certificate]) -> PathBuf {
+        let dir = keeper::dir("crl");
+        let (conf, list) = (dir.join("conf"), dir.join("list.crl"));
+        fs::write(dir.join("database"), "").expect("a database");
+        fs::write(dir.join("number"), "01\n").expect("a number");
+        let text = format!(
+            "[ca]\ndefault_ca=x\n[x]\ndatabase={dir}/database\ncrlnumber={dir}/number\ncertificate={}\n\
+             private_key={}\ndefault_md=sha256\ndefault_crl_days=30\ncrl_extensions=e\n\
+             [e]\nauthorityKeyIdentifier=keyid\n",
+            self.certificate.display(),
+            self.key.display(),
+            dir = dir.display(),
+        );
+        fs::write(&conf, text).expect("a configuration");
+        let ca = || {
+            let mut command = Command::new("openssl");
+            command.arg("ca").arg("-config").arg(&conf);
+            command
+        };
+        for certificate in revoked {
+            openssl(ca().arg("-revoke").arg(&certificate.chain));
+        }
+        openssl(ca().args(["-gencrl", "-out"]).arg(&list));
+        list
+    }
+
     fn sign(&self, name: &str, days: i32, extensions: Option<&str>) -> (PathBuf, PathBuf) {
         let (certificate, key) = files();
-        let request = certificate.with_extension("csr");
-        openssl(
-            new_key(&key)
-                .args(["-subj", &format!("/CN={name}"), "-out"])
-                .arg(&request),
-        );
+        let request = request(name, &certificate, &key);
         let mut sign = Command::new("openssl");
         sign.args(["x509", "-req", "-in"])
             .arg(&request)
@@ -172,25 +194,44 @@ impl Authority {
     }
 }
 
-/// A server's certificate that is its own root, an authority at that: what `openssl req -x509` makes.
-pub fn self_signed(name: &str) -> Certificate {
+/// A server's certificate that is its own root, an authority at that: what `openssl req -x509` makes. For one host.
+pub fn self_signed(name: &str, host: &str) -> Certificate {
     let (chain, key) = files();
-    let names = format!("subjectAltName=DNS:{name}");
+    let host = format!("subjectAltName=DNS:{host}");
     openssl(
         new_key(&key)
-            .args([
-                "-x509",
-                "-days",
-                "30",
-                "-subj",
-                &format!("/CN={name}"),
-                "-addext",
-                &names,
-                "-out",
-            ])
+            .args(["-x509", "-days", "30", "-subj", &format!("/CN={name}")])
+            .args(["-addext", &host, "-out"])
             .arg(&chain),
     );
     Certificate { chain, key }
+}
+
+/// As [`self_signed`], of version 1: without any extension, and so for no host.
+pub fn self_signed_version_1(name: &str) -> Certificate {
+    let (chain, key) = files();
+    let request = request(name, &chain, &key);
+    openssl(
+        Command::new("openssl")
+            .args(["x509", "-req", "-days", "30", "-in"])
+            .arg(&request)
+            .arg("-signkey")
+            .arg(&key)
+            .arg("-out")
+            .arg(&chain),
+    );
+    Certificate { chain, key }
+}
+
+/// Asks for a certificate with a new key.
+fn request(name: &str, certificate: &Path, key: &Path) -> PathBuf {
+    let request = certificate.with_extension("csr");
+    openssl(
+        new_key(key)
+            .args(["-subj", &format!("/CN={name}"), "-out"])
+            .arg(&request),
+    );
+    request
 }
 
 fn files() -> (PathBuf, PathBuf) {

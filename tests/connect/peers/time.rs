@@ -1,0 +1,64 @@
+//! No peer gets more time than there is, nor keeps a connection that nobody uses.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use pglease::clock::BootTime;
+use pglease::connect::{Access, open};
+use pglease::fault::Fault;
+
+use super::{LOGGED_IN, given, packet, peer};
+use crate::both::{Given, connect_within};
+
+/// Whether the other side has closed the connection, after whatever it still had to say.
+fn is_closed(mut stream: TcpStream) -> bool {
+    stream.read_to_end(&mut Vec::new()).is_ok()
+}
+
+#[test]
+fn a_login_that_hangs_ends_in_time_and_leaves_no_connection_behind() {
+    // Stopped before the request for TLS is answered, in the middle of the handshake, and in the login.
+    for (mode, answers) in [("require", &b""[..]), ("require", b"S"), ("prefer", b"N")] {
+        let (port, thread) = peer(1, |mut stream| {
+            packet(&mut stream);
+            stream.write_all(answers).unwrap();
+            is_closed(stream)
+        });
+        let given = given(port, &format!("sslmode={mode}"));
+        let (fault, _) = connect_within(&given, Access::Read, Duration::from_secs(1)).unwrap_err();
+        assert_eq!(fault, Fault::Timeout, "{mode}");
+        assert_eq!(thread.join().unwrap(), [true], "{mode}");
+    }
+}
+
+#[test]
+fn a_host_that_was_given_up_is_let_go_of() {
+    let (port, thread) = peer(2, is_closed);
+    let given = Given::new(
+        Some(&format!(
+            "host=127.0.0.1,127.0.0.1 port={port},{port} user=app sslmode=disable"
+        )),
+        &[("HOME", "/nonexistent")],
+    );
+    assert!(connect_within(&given, Access::Read, Duration::from_secs(1)).is_err());
+    assert_eq!(thread.join().unwrap(), [true, true]);
+}
+
+#[test]
+fn a_connection_ends_soon_after_the_operation_that_it_was_for() {
+    let (port, thread) = peer(1, |mut stream| {
+        packet(&mut stream);
+        stream.write_all(LOGGED_IN).unwrap();
+        is_closed(stream)
+    });
+    let settings = given(port, "sslmode=disable").resolve().unwrap();
+    let by = BootTime::now() + Duration::from_secs(1);
+    let mut client = open(&settings, "lease", Access::Read, by)
+        .map_err(|e| e.message)
+        .unwrap();
+    // Nobody ever answers this, and no keepalive would notice.
+    assert!(client.simple_query("select 1").is_err());
+    drop(client);
+    assert_eq!(thread.join().unwrap(), [true]);
+}

@@ -1,0 +1,158 @@
+//! How a [`Proxy`](super::Proxy) forwards: the threads of each connection, and what holds them up.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+
+use super::protocol::{Answers, Requests};
+use super::{AtCommit, lock};
+
+/// What a proxy and its threads have in common.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) state: Mutex<State>,
+    pub(super) changed: Condvar,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) upstream: SocketAddr,
+    pub(super) stalled: bool,
+    pub(super) closing: bool,
+    /// What is to happen at each of the next commits.
+    pub(super) at_commit: Vec<AtCommit>,
+    pub(super) commits: usize,
+    pub(super) accepted: usize,
+    pub(super) connections: Vec<(usize, TcpStream, Option<TcpStream>)>,
+}
+
+pub(super) fn close(socket: &TcpStream) {
+    let _ = socket.shutdown(Shutdown::Both);
+}
+
+/// What a thread that forwards does with the bytes in its hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Forward,
+    Hold,
+    Close,
+}
+
+impl Shared {
+    /// Serves one client on threads of its own, so that one that is held up holds up no other.
+    pub(super) fn take(self: &Arc<Self>, client: TcpStream) {
+        let Ok(kept) = client.try_clone() else { return };
+        let id = {
+            let mut state = lock(&self.state);
+            state.accepted += 1;
+            let id = state.accepted;
+            state.connections.push((id, kept, None));
+            id
+        };
+        let shared = Arc::clone(self);
+        std::thread::spawn(move || {
+            shared.serve(id, &client);
+            lock(&shared.state)
+                .connections
+                .retain(|(other, ..)| *other != id);
+            close(&client);
+        });
+    }
+
+    fn serve(self: &Arc<Self>, id: usize, client: &TcpStream) {
+        if !self.wait_while_stalled(id) {
+            return;
+        }
+        let address = lock(&self.state).upstream;
+        let Ok(upstream) = TcpStream::connect(address) else {
+            return;
+        };
+        let (Ok(kept), Ok(from), Ok(to)) = (
+            upstream.try_clone(),
+            upstream.try_clone(),
+            client.try_clone(),
+        ) else {
+            return;
+        };
+        match lock(&self.state)
+            .connections
+            .iter_mut()
+            .find(|(other, ..)| *other == id)
+        {
+            Some(connection) => connection.2 = Some(kept),
+            // Cut in the meantime.
+            None => return,
+        }
+        let at_commit = Arc::new(Mutex::new(None));
+        let (shared, learned) = (Arc::clone(self), Arc::clone(&at_commit));
+        let answers = std::thread::spawn(move || {
+            let mut answers = Answers::default();
+            shared.pump(id, &from, &to, |bytes| match *lock(&learned) {
+                Some(AtCommit::HoldAnswer) if answers.end_commit(bytes) => Fate::Hold,
+                Some(AtCommit::CutAnswer) if answers.end_commit(bytes) => Fate::Close,
+                Some(AtCommit::HoldAnswer | AtCommit::CutAnswer | AtCommit::CutRequest) | None => {
+                    Fate::Forward
+                }
+            });
+        });
+        let mut requests = Requests::default();
+        self.pump(id, client, &upstream, |bytes| {
+            if requests.begin_commit(bytes) {
+                let mut state = lock(&self.state);
+                if let Some(what) = state.at_commit.pop() {
+                    state.commits += 1;
+                    *lock(&at_commit) = Some(what);
+                    if what == AtCommit::CutRequest {
+                        return Fate::Close;
+                    }
+                }
+            }
+            Fate::Forward
+        });
+        let _ = answers.join();
+    }
+
+    /// Copies one direction. The end of one side is passed on to the other, as a network would.
+    fn pump(
+        &self,
+        id: usize,
+        mut from: &TcpStream,
+        mut to: &TcpStream,
+        mut fate: impl FnMut(&[u8]) -> Fate,
+    ) {
+        let mut chunk = [0; 16384];
+        loop {
+            let count = from.read(&mut chunk).unwrap_or(0);
+            if !self.wait_while_stalled(id) {
+                break;
+            }
+            if count == 0 {
+                let _ = to.shutdown(Shutdown::Write);
+                return;
+            }
+            match fate(&chunk[..count]) {
+                Fate::Forward if to.write_all(&chunk[..count]).is_ok() => {}
+                Fate::Hold => {
+                    self.wait_for_cut(id);
+                    break;
+                }
+                Fate::Forward | Fate::Close => break,
+            }
+        }
+        close(from);
+        close(to);
+    }
+
+    /// Returns whether the connection still exists once nothing stalls it any more.
+    fn wait_while_stalled(&self, id: usize) -> bool {
+        let exists = |state: &State| state.connections.iter().any(|(other, ..)| *other == id);
+        let wait = |state: &mut State| state.stalled && exists(state);
+        let state = self.changed.wait_while(lock(&self.state), wait);
+        exists(&state.unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    fn wait_for_cut(&self, id: usize) {
+        let exists = |state: &mut State| state.connections.iter().any(|(other, ..)| *other == id);
+        drop(self.changed.wait_while(lock(&self.state), exists));
+    }
+}
