@@ -18,6 +18,7 @@ mod run_streams;
 mod run_terminal;
 mod statements;
 mod status;
+mod triggers;
 mod usage;
 
 use support::{Lease, Server, shared};
