@@ -284,16 +284,27 @@ pub enum Eviction {
     /// There is no table of this name.
     NoTable(String),
     /// The named term is over already; nothing changed.
-    OtherTerm(Row),
+    OtherTerm {
+        /// The fence that was asked for.
+        asked: Fence,
+        /// The row as it is now.
+        found: Row,
+    },
 }
 
 /// Why a term is over, or never was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Another term began: the row as it is now, with a larger fence.
+    /// Somebody else's term began: the row as it is now, with a larger fence.
     Taken(Row),
-    /// The row says something else, but no larger fence: another holder, or a fence that this table never gave.
-    Mismatch(Row),
+    /// What was asked for is no term that somebody else has taken: the row has no larger fence, or it is the asking
+    /// holder's own.
+    Mismatch {
+        /// What was asked for.
+        asked: Lease,
+        /// The row as it is now.
+        found: Row,
+    },
     /// The expiry passed before a renewal arrived; nobody has taken it yet.
     Expired,
     /// It was released: by force, or by somebody who knew the term.
