@@ -268,7 +268,7 @@ pub struct ReleaseArgs {
     #[arg(long, requires = "key", conflicts_with = "holder")]
     pub force: bool,
 
-    /// What the lease is on [default: LEASE_KEY]
+    /// What the lease is on [default: LEASE_KEY; with --force only what is given here]
     #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Option<Key>,
 }
