@@ -31,6 +31,31 @@ fn a_renewal_extends_and_prints_what_claim_prints() {
 }
 
 #[test]
+fn an_expiry_counts_from_now_also_where_more_was_left_and_the_help_says_so() {
+    let key = key();
+    let held = claimed(&key, &["--ttl", "10m"]);
+    let fence = held.fence.to_string();
+    let call = |verb: &str| {
+        let call = lease(&[verb, "--format", "json", "--holder", &held.holder, &key]);
+        call.env("FENCE", &fence)
+    };
+    for verb in ["renew", "claim"] {
+        assert_eq!(
+            term(&call(verb).output().expect_code(0).stdout).expires_in_ms,
+            60_000
+        );
+        let longer = call(verb).env("LEASE_TTL", "10m").output().expect_code(0);
+        assert_eq!(term(&longer.stdout).expires_in_ms, 600_000);
+        let help = lease(&[verb, "-h"]).output().expect_code(0).stdout;
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("from now") && words.contains("also where more was left"),
+            "{help}"
+        );
+    }
+}
+
+#[test]
 fn the_environment_names_the_term() {
     let key = key();
     let held = claimed(&key, &[]);
