@@ -5,6 +5,7 @@
 //! term of a successor.
 
 use std::fmt;
+use std::num::IntErrorKind;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -151,10 +152,17 @@ impl FromStr for Fence {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         const RIGHT: &str = "give it as it was printed, such as 1796098343884123";
+        // Enough to recognize it by.
+        let given: String = text.chars().take(24).collect();
+        let wrong = |why: String| Err(Invalid(format!("{why}: {RIGHT}")));
         match text.parse::<i64>() {
             Ok(value) if value >= 1 => Ok(Self(value)),
-            Ok(_) => Err(Invalid(format!("a fence is at least 1: {RIGHT}"))),
-            Err(_) => Err(Invalid(format!("the fence is no whole number: {RIGHT}"))),
+            Ok(value) => wrong(format!("a fence is at least 1, not {value}")),
+            Err(_) if text.is_empty() => wrong("the fence is empty".to_owned()),
+            Err(e) if *e.kind() == IntErrorKind::PosOverflow => {
+                wrong(format!("{given} is larger than any fence"))
+            }
+            Err(_) => wrong(format!("\"{given}\" is no whole number")),
         }
     }
 }

@@ -62,12 +62,21 @@ pub fn say(message: &str) {
 /// # Errors
 /// When it can't be written: a full disk, a closed pipe.
 pub fn print(data: &str) -> io::Result<()> {
-    if process::was_closed_at_start(1) {
-        return Err(io::Error::other("stdout is closed"));
-    }
+    stdout_is_open()?;
     let mut out = io::stdout().lock();
     out.write_all(data.as_bytes())?;
     out.flush()
+}
+
+/// Whether there is a stdout. The standard library puts /dev/null in the place of one that is closed, which takes all.
+///
+/// # Errors
+/// When there is none.
+pub fn stdout_is_open() -> io::Result<()> {
+    if process::was_closed_at_start(1) {
+        return Err(io::Error::other("stdout is closed"));
+    }
+    Ok(())
 }
 
 /// `text` drawn over what the terminal showed before, without a flicker: from the top, each line cleared to its end, and
