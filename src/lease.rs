@@ -5,6 +5,7 @@
 //! term of a successor.
 
 use std::fmt;
+use std::num::IntErrorKind;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -151,10 +152,17 @@ impl FromStr for Fence {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         const RIGHT: &str = "give it as it was printed, such as 1796098343884123";
+        // Enough to recognize it by.
+        let given: String = text.chars().take(24).collect();
+        let wrong = |why: String| Err(Invalid(format!("{why}: {RIGHT}")));
         match text.parse::<i64>() {
             Ok(value) if value >= 1 => Ok(Self(value)),
-            Ok(_) => Err(Invalid(format!("a fence is at least 1: {RIGHT}"))),
-            Err(_) => Err(Invalid(format!("the fence is no whole number: {RIGHT}"))),
+            Ok(value) => wrong(format!("a fence is at least 1, not {value}")),
+            Err(_) if text.is_empty() => wrong("the fence is empty".to_owned()),
+            Err(e) if *e.kind() == IntErrorKind::PosOverflow => {
+                wrong(format!("{given} is larger than any fence"))
+            }
+            Err(_) => wrong(format!("\"{given}\" is no whole number")),
         }
     }
 }
@@ -284,16 +292,27 @@ pub enum Eviction {
     /// There is no table of this name.
     NoTable(String),
     /// The named term is over already; nothing changed.
-    OtherTerm(Row),
+    OtherTerm {
+        /// The fence that was asked for.
+        asked: Fence,
+        /// The row as it is now.
+        found: Row,
+    },
 }
 
 /// Why a term is over, or never was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Another term began: the row as it is now, with a larger fence.
+    /// Somebody else's term began: the row as it is now, with a larger fence.
     Taken(Row),
-    /// The row says something else, but no larger fence: another holder, or a fence that this table never gave.
-    Mismatch(Row),
+    /// What was asked for is no term that somebody else has taken: the row has no larger fence, or it is the asking
+    /// holder's own.
+    Mismatch {
+        /// What was asked for.
+        asked: Lease,
+        /// The row as it is now.
+        found: Row,
+    },
     /// The expiry passed before a renewal arrived; nobody has taken it yet.
     Expired,
     /// It was released: by force, or by somebody who knew the term.

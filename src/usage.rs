@@ -14,7 +14,7 @@ pub(crate) fn refuse(error: &clap::Error) -> Ending {
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     ) {
-        return match error.print() {
+        return match output::stdout_is_open().and_then(|()| error.print()) {
             Ok(()) => Ending::Exit(Exit::Done),
             // A reader who has seen enough (`lease --help | head -3`) is no error.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ending::Exit(Exit::Done),
@@ -28,12 +28,13 @@ pub(crate) fn refuse(error: &clap::Error) -> Ending {
     Ending::Exit(Exit::Usage)
 }
 
+const COMMANDS: &str = "run, claim, renew, release, status or init";
+
 fn line(error: &clap::Error) -> String {
     let kind = error.kind();
     let names_argument = error.get(ContextKind::InvalidArg).is_some();
     let text = if kind == ErrorKind::MissingSubcommand {
-        "no command given: run, claim, renew, release, status or init (see `lease --help`)"
-            .to_owned()
+        format!("no command given: {COMMANDS} (see `lease --help`)")
     } else if lacks(error, "<COMMAND>...") {
         format!("no KEY and no COMMAND: {RUN_USAGE}")
     } else if kind == ErrorKind::MissingRequiredArgument && names_argument {
@@ -44,7 +45,11 @@ fn line(error: &clap::Error) -> String {
         conflict(error)
     } else if kind == ErrorKind::InvalidValue {
         wrong_value(error)
-    } else if names_argument || kind == ErrorKind::InvalidSubcommand {
+    } else if kind == ErrorKind::InvalidSubcommand {
+        unknown_command(error)
+    } else if kind == ErrorKind::TooManyValues && names_argument {
+        no_value(error)
+    } else if names_argument {
         format!("{} (see `{} --help`)", told(error), called(error))
     } else {
         // `cli`'s own words, which say what would be right.
@@ -103,16 +108,73 @@ fn which_key(error: &clap::Error) -> String {
     }
 }
 
+fn unknown_command(error: &clap::Error) -> String {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return told(error);
+    };
+    let given = shown(given);
+    match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(meant)) if !meant.is_empty() => format!(
+            "unknown command {given}: did you mean {}? (see `lease --help`)",
+            meant.join(" or ")
+        ),
+        Some(_) | None => {
+            format!("unknown command {given}: there are {COMMANDS} (see `lease --help`)")
+        }
+    }
+}
+
+/// A switch that was given a value.
+fn no_value(error: &clap::Error) -> String {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return told(error);
+    };
+    let (option, help) = (first_word(option), called(error));
+    format!("{option} takes no value (see `{help} --help`)")
+}
+
+/// The verbs that have an option of this name, if this one has not.
+fn elsewhere(option: &str) -> Vec<String> {
+    let has = |verb: &clap::Command| {
+        verb.get_arguments().any(|arg| {
+            let long = arg.get_long().map(|long| format!("--{long}"));
+            let short = arg.get_short().map(|short| format!("-{short}"));
+            [long, short].contains(&Some(option.to_owned()))
+        })
+    };
+    let cli = Cli::command();
+    let verbs = cli.get_subcommands().filter(|verb| has(verb));
+    verbs.map(|verb| verb.get_name().to_owned()).collect()
+}
+
 fn unknown(error: &clap::Error) -> String {
     let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else {
         return told(error);
     };
     let help = called(error);
     if !arg.starts_with('-') {
+        // Whoever gives a command to claim is looking for run.
+        let run = match verb(error) {
+            Some(verb) if verb.get_name() == "claim" => {
+                "; to run a command under a lease: lease run"
+            }
+            Some(_) | None => "",
+        };
         return format!(
-            "one argument too many: {} (see `{help} --help`)",
+            "one argument too many: {}{run} (see `{help} --help`)",
             shown(arg)
         );
+    }
+    if let [others @ .., last] = &elsewhere(arg)[..] {
+        let verbs = match others {
+            [] => last.clone(),
+            others => format!("{} and {last}", others.join(", ")),
+        };
+        let place = match verb(error) {
+            Some(verb) => format!(", not of {}", verb.get_name()),
+            None => ": it goes after the command".to_owned(),
+        };
+        return format!("{arg} is an option of {verbs}{place} (see `{help} --help`)");
     }
     let arg = shown(arg);
     if let Some(ContextValue::String(suggested)) = error.get(ContextKind::SuggestedArg) {

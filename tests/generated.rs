@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory as _};
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -33,6 +33,7 @@ fn page(command: &Command, verb: &str) -> Vec<u8> {
     } else {
         Box::leak(format!("lease-{verb}").into_boxed_str())
     };
+    let whole = command.clone();
     // The examples have a section of their own.
     let command = command
         .clone()
@@ -40,16 +41,17 @@ fn page(command: &Command, verb: &str) -> Vec<u8> {
         .display_name(title)
         .after_long_help("")
         .after_help("");
-    let man = Man::new(command)
-        .title(title.to_uppercase())
-        .section("1")
-        .source(format!("lease {}", env!("CARGO_PKG_VERSION")))
-        .manual("lease")
-        .date("");
+    let man = Man::new(command);
     let mut out = Vec::new();
-    man.render_title(&mut out).expect("memory");
+    // clap leaves out an empty date, and what follows it then takes its place.
+    let heading = format!(
+        ".TH {} 1 \"\" \"lease {}\" \"lease\"\n",
+        title.to_uppercase(),
+        env!("CARGO_PKG_VERSION")
+    );
+    out.extend(heading.into_bytes());
     man.render_name_section(&mut out).expect("memory");
-    man.render_synopsis_section(&mut out).expect("memory");
+    out.extend(synopsis(&whole, verb).into_bytes());
     man.render_description_section(&mut out).expect("memory");
     man.render_options_section(&mut out).expect("memory");
     if verb == "lease" {
@@ -58,10 +60,13 @@ fn page(command: &Command, verb: &str) -> Vec<u8> {
     let mut roff = Roff::new();
     for section in manual::sections(verb) {
         roff.control("SH", [section.title]);
-        for block in section.blocks {
+        for (place, block) in section.blocks.iter().enumerate() {
             match block {
                 Block::Text(text) => {
-                    roff.control("PP", []).text([roman(*text)]);
+                    if place > 0 {
+                        roff.control("PP", []);
+                    }
+                    roff.text([roman(*text)]);
                 }
                 Block::Code(code) => {
                     roff.control("RS", ["4"]).control("nf", []);
@@ -88,6 +93,92 @@ fn page(command: &Command, verb: &str) -> Vec<u8> {
         .text([roman(others.join(", "))]);
     roff.to_writer(&mut out).expect("memory");
     out
+}
+
+/// How a verb is called: its own options before those of every verb, each with its value, and what excludes one another
+/// within the same brackets. clap's own synopsis leaves the values out.
+fn synopsis(command: &Command, verb: &str) -> String {
+    let name = if verb == "lease" {
+        "lease".to_owned()
+    } else {
+        format!("lease {verb}")
+    };
+    let mut options: Vec<&Arg> = command
+        .get_arguments()
+        .filter(|arg| !arg.is_positional())
+        .collect();
+    options.sort_by_key(|arg| {
+        let closing = ["help", "version"].contains(&arg.get_id().as_str());
+        (closing, arg.is_global_set())
+    });
+    // What conflicts is told of one of the two only.
+    let excludes = |a: &Arg, b: &Arg| command.get_arg_conflicts_with(a).contains(&b);
+    let mut words = Vec::new();
+    while !options.is_empty() {
+        let first = options.remove(0);
+        let other = options
+            .iter()
+            .position(|other| excludes(first, other) || excludes(other, first));
+        let mut word = option_word(first);
+        if let Some(place) = other {
+            word += &format!("\\ |\\ {}", option_word(options.remove(place)));
+        }
+        words.push(format!("[{word}]"));
+    }
+    if let Some(usage) = command.get_overridden_usage() {
+        let usage = usage.to_string();
+        let (_, arguments) = usage.split_once("[OPTIONS] ").expect("options come first");
+        words.extend(arguments.split(' ').map(argument_word));
+    } else {
+        for argument in command.get_positionals() {
+            let mut word = argument.get_id().as_str().to_uppercase();
+            if let Some([name]) = argument.get_value_names() {
+                word = name.to_string();
+            }
+            if !argument.is_required_set() {
+                word = format!("[{word}]");
+            }
+            if matches!(argument.get_action(), ArgAction::Append) {
+                word += "...";
+            }
+            words.push(argument_word(&word));
+        }
+    }
+    if command.has_subcommands() {
+        words.extend(["COMMAND", "[ARGS]..."].map(argument_word));
+    }
+    format!(".SH SYNOPSIS\n.SY \"{name}\"\n{}\n.YS\n", words.join("\n"))
+}
+
+/// `-E|--conflict-exit-code N`, kept on one line.
+fn option_word(option: &Arg) -> String {
+    let mut names: Vec<String> = Vec::new();
+    names.extend(option.get_short().map(|short| format!("-{short}")));
+    names.extend(option.get_long().map(|long| format!("--{long}")));
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| format!("\\fB{}\\fR", name.replace('-', "\\-")))
+        .collect();
+    let mut word = names.join("|");
+    if option.get_action().takes_values() {
+        let value = option.get_value_names().expect("a named value")[0].as_str();
+        let may_lack = option
+            .get_num_args()
+            .is_some_and(|count| count.min_values() == 0);
+        let (open, close) = if may_lack { ("[", "]") } else { ("", "") };
+        word += &format!("\\ {open}\\fI{value}\\fR{close}");
+    }
+    word
+}
+
+/// `[KEY]...` with its capitals in italics, and no brackets around what is required.
+fn argument_word(word: &str) -> String {
+    let word = word.replace(['<', '>'], "");
+    let name = word.trim_matches(['[', ']', '.']);
+    if name.starts_with('-') {
+        return word.replace(name, &format!("\\fB{}\\fR", name.replace('-', "\\-")));
+    }
+    word.replace(name, &format!("\\fI{name}\\fR"))
 }
 
 fn verbs() -> Vec<String> {
@@ -181,6 +272,50 @@ fn every_page_carries_exit_codes_environment_and_examples() {
             assert!(text.contains(section), "{} lacks {section}", path.display());
         }
     }
+}
+
+#[test]
+fn a_synopsis_shows_every_option_with_its_value_and_what_is_required_without_brackets() {
+    let plain = |path: &Path| {
+        let page = fs::read_to_string(path).expect("a page");
+        let (_, rest) = page.split_once(".SY ").expect("a synopsis");
+        let (synopsis, _) = rest.split_once("\n.YS").expect("the end of a synopsis");
+        ["\\fB", "\\fI", "\\fR", "\\", "\""]
+            .iter()
+            .fold(synopsis.replace('\n', " "), |text, mark| {
+                text.replace(mark, "")
+            })
+    };
+    let synopsis = |verb: &str| plain(&root().join(format!("man/lease-{verb}.1")));
+    for verb in command().get_subcommands() {
+        let text = synopsis(verb.get_name());
+        for option in verb.get_opts() {
+            let long = option.get_long().expect("a long name");
+            if option.get_action().takes_values() && long != "watch" {
+                let value = &option.get_value_names().expect("a value")[0];
+                assert!(
+                    text.contains(&format!("--{long} {value}")),
+                    "--{long}: {text}"
+                );
+            }
+        }
+    }
+    for (verb, part) in [
+        (
+            "run",
+            "[--ttl DURATION] [--wait DURATION] [-E|--conflict-exit-code N]",
+        ),
+        ("run", "[-V|--version] KEY [--] COMMAND [ARGS]..."),
+        ("claim", "[--name NAME | --holder ID]"),
+        ("claim", "[-V|--version] KEY"),
+        ("renew", "[-V|--version] [KEY]"),
+        ("release", "[--holder ID | --force]"),
+        ("status", "[--exit-code | --watch [INTERVAL]]"),
+        ("status", "[-V|--version] [KEY]..."),
+    ] {
+        assert!(synopsis(verb).contains(part), "{part}: {}", synopsis(verb));
+    }
+    assert!(plain(&root().join("man/lease.1")).ends_with("COMMAND [ARGS]..."));
 }
 
 #[test]

@@ -112,6 +112,8 @@ pub enum Command {
     Claim(ClaimArgs),
     /// Extend a lease that is held
     ///
+    /// It then expires --ttl from now (60s if none is given), also where more was left.
+    ///
     /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them.
     #[command(after_long_help = manual::after_help("renew"))]
     Renew(Renew),
@@ -210,7 +212,7 @@ pub struct ClaimArgs {
     #[command(flatten)]
     pub acquire: Acquire,
 
-    /// An exact identity, to claim again (extend) what that holder has: it then expires --ttl from now
+    /// An exact identity, to claim again (extend) what that holder has: it then expires --ttl from now, also where more was left
     #[arg(long, value_name = "ID", conflicts_with = "name", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
@@ -226,7 +228,7 @@ pub struct ClaimArgs {
 /// Arguments of `lease renew`.
 #[derive(Args, Debug)]
 pub struct Renew {
-    /// How long the lease is good from now on (100ms to 30days)
+    /// How long the lease is good from now on, also where more was left (100ms to 30days)
     #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
     pub ttl: Duration,
 
@@ -268,7 +270,7 @@ pub struct ReleaseArgs {
     #[arg(long, requires = "key", conflicts_with = "holder")]
     pub force: bool,
 
-    /// What the lease is on [default: LEASE_KEY]
+    /// What the lease is on [default: LEASE_KEY; with --force only what is given here]
     #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Option<Key>,
 }

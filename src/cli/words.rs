@@ -28,9 +28,15 @@ impl FromStr for Wait {
         if text == "forever" {
             return Ok(Self::Forever);
         }
-        duration(text)
-            .map(Self::For)
-            .map_err(|e| Invalid::new(format!("{e}, or forever")))
+        duration(text).map(Self::For).map_err(|e| {
+            // What is negative is told what is wrong with it, not what else there is.
+            let other = if text.starts_with('-') {
+                ""
+            } else {
+                ", or forever"
+            };
+            Invalid::new(format!("{e}{other}"))
+        })
     }
 }
 
@@ -122,8 +128,14 @@ fn out_of_range(text: &str, range: &str) -> Invalid {
 
 /// An exit code.
 pub(super) fn code(text: &str) -> Result<u8, Invalid> {
-    text.parse()
-        .map_err(|_| Invalid::new(format!("{}: give a number from 0 to 255", shown(text))))
+    let right = "give a number from 0 to 255";
+    text.parse().map_err(|_| {
+        Invalid::new(if text.is_empty() {
+            format!("is empty: {right}")
+        } else {
+            format!("{}: {right}", shown(text))
+        })
+    })
 }
 
 /// Any text, as long as it is UTF-8.

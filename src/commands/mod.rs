@@ -110,12 +110,15 @@ fn or_variable<T: std::str::FromStr<Err = Invalid>>(
     if let Some(given) = given {
         return Ok(given);
     }
+    let instead =
+        format!("give {option}, or claim first with term=$(lease claim KEY) && eval \"$term\"");
     match env::var(variable) {
+        Ok(text) if text.is_empty() => Err(Invalid::new(format!("{variable} is empty: {instead}"))),
         Ok(text) => text
             .parse()
             .map_err(|e| Invalid::new(format!("{variable}: {e}"))),
         Err(env::VarError::NotPresent) => Err(Invalid::new(format!(
-            "no {variable} in the environment: give {option}, or claim first with term=$(lease claim KEY) && eval \"$term\""
+            "no {variable} in the environment: {instead}"
         ))),
         Err(env::VarError::NotUnicode(_)) => Err(Invalid::new(format!(
             "{variable} is not UTF-8: give {option}"

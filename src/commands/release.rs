@@ -75,13 +75,17 @@ fn evict(
             ));
             Ending::Exit(Exit::Done)
         }
-        Eviction::OtherTerm(row) => {
+        Eviction::OtherTerm { asked, found } => {
+            let whose = match (&found.holder, found.state) {
+                (Some(holder), LeaseState::Held) => format!("{holder} has it"),
+                (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
+                    format!("{holder} had it, and let it expire")
+                }
+                (None, _) => "nobody holds it".to_owned(),
+            };
             voice.error(format!(
-                "cannot release {key_text} by force: its fence is {} now{}",
-                row.fence,
-                row.holder
-                    .map(|h| format!(", held by {h}"))
-                    .unwrap_or_default()
+                "cannot release {key_text} by force: its fence is {}, not {asked}; {whose}",
+                found.fence
             ));
             Ending::Exit(Exit::Lost)
         }

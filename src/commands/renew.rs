@@ -5,7 +5,7 @@ use anyhow::anyhow;
 use super::{Ending, failed, store, term, voice};
 use crate::cli::{Common, Renew, TermFormat};
 use crate::exit::Exit;
-use crate::lease::Renewal;
+use crate::lease::{Loss, Renewal};
 use crate::output;
 use crate::timing::Ttl;
 
@@ -25,7 +25,18 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     let grant = match renewed.answer {
         Renewal::Renewed(grant) => grant,
         Renewal::Lost(loss) => {
-            voice(common).error(format!("{key} is lost: {}", output::loss(&loss)));
+            // A term that never was is not lost.
+            let what = match loss {
+                Loss::Mismatch { .. } => format!("cannot renew {key}"),
+                Loss::Taken(_)
+                | Loss::Expired
+                | Loss::Released
+                | Loss::NoRow
+                | Loss::NoTable(_) => {
+                    format!("{key} is lost")
+                }
+            };
+            voice(common).error(format!("{what}: {}", output::loss(&loss)));
             return Ok(Ending::Exit(Exit::Lost));
         }
     };

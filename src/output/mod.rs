@@ -10,7 +10,7 @@ mod term;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::lease::{Loss, Row};
+use crate::lease::{Lease, LeaseState, Loss, Row};
 use crate::process;
 use crate::timing::human;
 
@@ -62,12 +62,21 @@ pub fn say(message: &str) {
 /// # Errors
 /// When it can't be written: a full disk, a closed pipe.
 pub fn print(data: &str) -> io::Result<()> {
-    if process::was_closed_at_start(1) {
-        return Err(io::Error::other("stdout is closed"));
-    }
+    stdout_is_open()?;
     let mut out = io::stdout().lock();
     out.write_all(data.as_bytes())?;
     out.flush()
+}
+
+/// Whether there is a stdout. The standard library puts /dev/null in the place of one that is closed, which takes all.
+///
+/// # Errors
+/// When there is none.
+pub fn stdout_is_open() -> io::Result<()> {
+    if process::was_closed_at_start(1) {
+        return Err(io::Error::other("stdout is closed"));
+    }
+    Ok(())
 }
 
 /// `text` drawn over what the terminal showed before, without a flicker: from the top, each line cleared to its end, and
@@ -132,26 +141,47 @@ pub fn held_by(row: &Row) -> String {
 #[must_use]
 pub fn loss(loss: &Loss) -> String {
     match loss {
-        Loss::Taken(row) => match &row.holder {
-            Some(holder) => format!("{holder} has taken it (fence {})", row.fence),
-            None => format!("another term came and went (fence {})", row.fence),
+        Loss::Taken(row) => match (&row.holder, row.state) {
+            (Some(holder), LeaseState::Held) => {
+                format!("{holder} has taken it (fence {})", row.fence)
+            }
+            (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
+                format!("{holder} took it (fence {}) and let it expire", row.fence)
+            }
+            (None, _) => format!("another term came and went (fence {})", row.fence),
         },
-        Loss::Mismatch(row) => match &row.holder {
-            Some(holder) => format!(
-                "the table has another term: holder {holder}, fence {}",
-                row.fence
-            ),
-            None => format!(
-                "the table has no such term: nobody holds it, and its last fence is {}",
-                row.fence
-            ),
-        },
+        Loss::Mismatch { asked, found } => mismatch(asked, found),
         Loss::Expired => "it expired before it was renewed".to_owned(),
         Loss::Released => "it has been released".to_owned(),
         Loss::NoRow => {
             "the table has no row for it: it was deleted, or never claimed there".to_owned()
         }
         Loss::NoTable(table) => format!("there is no table {table} (see --table)"),
+    }
+}
+
+/// What of a term is not as the table has it: the holder, the fence, or both.
+fn mismatch(asked: &Lease, found: &Row) -> String {
+    let (me, fence) = (asked.holder.as_str(), asked.fence);
+    let Some(holder) = &found.holder else {
+        return format!(
+            "nobody holds it, and its last fence is {}, not {fence}",
+            found.fence
+        );
+    };
+    let (has, expired) = match found.state {
+        LeaseState::Held => ("has", ""),
+        LeaseState::Expired | LeaseState::Cooling | LeaseState::Free => {
+            ("had", ", and let it expire")
+        }
+    };
+    let last = found.fence;
+    if holder == me {
+        format!("{me} {has} it with fence {last}, not {fence}{expired}")
+    } else if last == fence {
+        format!("fence {fence} is {holder}'s, not {me}'s")
+    } else {
+        format!("{holder} {has} it with fence {last}, not {me} with fence {fence}{expired}")
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use postgres::error::{DbError, ErrorPosition};
+
 use crate::fault::Fault;
 
 /// Whether what was asked for may have happened all the same.
@@ -98,21 +100,43 @@ impl Failure {
             return Self::new(Fault::Unreachable, message);
         };
         let code = db.code().code();
-        let fault = Fault::of_sqlstate(code);
+        let mut fault = Fault::of_sqlstate(code);
         let mut message = db.message().to_owned();
         if let Some(detail) = db.detail() {
             message = format!("{message}: {detail}");
         }
-        let advice = advice(code, fault);
+        let mut advice = advice(code, fault).map(str::to_owned);
+        if let Some(place) = inside(db) {
+            fault = Fault::Refused;
+            advice = Some(format!(
+                "this comes from something that hangs on the table, such as a trigger: {place}"
+            ));
+        }
         let mut failure = Self::new(fault, one_line(&message));
         // This machine was slow between two statements, and the server gave up the transaction (25P03).
         failure.again |= code == "25P03";
         failure.answered = true;
         match advice {
-            Some(advice) => failure.advise(advice),
+            Some(advice) => failure.advise(&advice),
             None => failure,
         }
     }
+}
+
+/// Where a name that is missing, or a privilege (class 42), is not meant by our own statement, but by something that it
+/// sets off: a trigger, a function in a policy or a view, a foreign server. The lease table may be there and well-made, so
+/// nothing must be concluded about it.
+///
+/// A name that the server does not find in our own text it points to (the `P` field), and no statement of ours names a
+/// relation that can be missing but the lease table. What it did not get from us it puts into a context (the `W` field).
+fn inside(db: &DbError) -> Option<&str> {
+    let code = db.code().code();
+    let ours = matches!(db.position(), Some(ErrorPosition::Original(_)));
+    if ours || !code.starts_with("42") {
+        return None;
+    }
+    let unnamed = (code == "42P01").then_some("the server does not say where");
+    db.where_().or(unnamed)
 }
 
 impl fmt::Display for Failure {

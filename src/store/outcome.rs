@@ -155,7 +155,7 @@ pub(super) fn release(
     only_read(match loss(client, sql, lease)? {
         Loss::Released => Release::AlreadyReleased,
         lost @ (Loss::Taken(_)
-        | Loss::Mismatch(_)
+        | Loss::Mismatch { .. }
         | Loss::Expired
         | Loss::NoRow
         | Loss::NoTable(_)) => Release::Lost(lost),
@@ -174,8 +174,13 @@ fn loss(client: &mut Client, sql: &Statements, lease: &Lease) -> Result<Loss, Fa
     Ok(match &found.holder {
         None if same_fence => Loss::Released,
         Some(holder) if same_fence && holder == lease.holder.as_str() => Loss::Expired,
-        None | Some(_) if found.fence > lease.fence => Loss::Taken(found),
-        None | Some(_) => Loss::Mismatch(found),
+        holder if found.fence > lease.fence && holder.as_deref() != Some(lease.holder.as_str()) => {
+            Loss::Taken(found)
+        }
+        None | Some(_) => Loss::Mismatch {
+            asked: lease.clone(),
+            found,
+        },
     })
 }
 
@@ -205,7 +210,10 @@ pub(super) fn evict(
             only_read(if found.fence == fence {
                 Eviction::Free
             } else {
-                Eviction::OtherTerm(found)
+                Eviction::OtherTerm {
+                    asked: fence,
+                    found,
+                }
             })
         }
     }

@@ -6,6 +6,7 @@ mod support;
 mod claim;
 mod database_faults;
 mod init;
+mod readme;
 mod release;
 mod renew;
 mod run;
@@ -19,6 +20,7 @@ mod run_terminal;
 mod shared_table;
 mod statements;
 mod status;
+mod triggers;
 mod usage;
 
 use support::table::{column, literal};

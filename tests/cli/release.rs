@@ -93,13 +93,37 @@ fn force_with_a_fence_ends_only_that_term() {
         .output()
         .expect_code(76);
     assert!(
-        out.stderr.contains("its fence is 8 now") && out.stderr.contains(&held.holder),
+        out.stderr
+            .contains(&format!("its fence is 8, not 7; {} has it", held.holder)),
         "{out:?}"
     );
     assert_eq!(row_text(shared(), &key), before);
     lease(&["release", "--force", "--fence", "8", &key])
         .output()
         .expect_code(0);
+}
+
+#[test]
+fn force_with_another_fence_says_which_one_and_whose() {
+    let key = key();
+    claimed(&key, &["--holder", "a"]);
+    let end = format!("WHERE key = {}", literal(&key));
+    for (change, told) in [
+        ("fence = 50", "a has it"),
+        (
+            "acquired_at = 'epoch', expires_at = '2001-01-01'",
+            "a had it, and let it expire",
+        ),
+        ("holder = ''", "nobody holds it"),
+    ] {
+        shared().psql(&format!("UPDATE public.lease SET {change} {end}"));
+        let out = lease(&["release", "--force", "--fence", "49", &key])
+            .output()
+            .expect_code(76);
+        let told =
+            format!("lease: cannot release {key} by force: its fence is 50, not 49; {told}\n");
+        assert_eq!(out.stderr, told);
+    }
 }
 
 #[test]

@@ -21,6 +21,31 @@ fn a_renewal_extends_and_prints_what_claim_prints() {
 }
 
 #[test]
+fn an_expiry_counts_from_now_also_where_more_was_left_and_the_help_says_so() {
+    let key = key();
+    let held = claimed(&key, &["--ttl", "10m"]);
+    let fence = held.fence.to_string();
+    let call = |verb: &str| {
+        let call = lease(&[verb, "--format", "json", "--holder", &held.holder, &key]);
+        call.env("FENCE", &fence)
+    };
+    for verb in ["renew", "claim"] {
+        assert_eq!(
+            term(&call(verb).output().expect_code(0).stdout).expires_in_ms,
+            60_000
+        );
+        let longer = call(verb).env("LEASE_TTL", "10m").output().expect_code(0);
+        assert_eq!(term(&longer.stdout).expires_in_ms, 600_000);
+        let help = lease(&[verb, "-h"]).output().expect_code(0).stdout;
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("from now") && words.contains("also where more was left"),
+            "{help}"
+        );
+    }
+}
+
+#[test]
 fn the_environment_names_the_term() {
     let key = key();
     let held = claimed(&key, &[]);
@@ -143,30 +168,83 @@ fn a_term_is_key_holder_and_fence_together() {
 }
 
 #[test]
-fn a_term_that_never_was_is_not_called_taken() {
+fn what_of_a_term_is_wrong_is_said_with_what_is_right() {
     let key = key();
-    let held = claimed(&key, &[]);
-    let fence = held.fence.to_string();
-    let other = lease(&["renew", "--holder", "me", "--fence", &fence, &key])
-        .output()
-        .expect_code(76);
-    assert!(
-        other
-            .stderr
-            .contains(&format!("another term: holder {}", held.holder)),
-        "{other:?}"
-    );
-    let larger = (held.fence + 1).to_string();
-    let other = lease(&["renew", "--holder", &held.holder, "--fence", &larger, &key])
-        .output()
-        .expect_code(76);
-    assert!(other.stderr.contains("another term"), "{other:?}");
-    with_term("release", &held).output().expect_code(0);
-    let released = with_term("renew", &held).output().expect_code(76);
-    assert!(
-        released.stderr.contains("it has been released"),
-        "{released:?}"
-    );
+    claimed(&key, &[]);
+    let row = |holder: &str, expires: &str| {
+        shared().psql(&format!(
+            "UPDATE public.lease SET holder = '{holder}', fence = 50,
+                    acquired_at = clock_timestamp() - interval '1h',
+                    expires_at = clock_timestamp() + interval '{expires}' WHERE key = {}",
+            literal(&key)
+        ));
+    };
+    let (lost, wrong) = ("KEY is lost", "cannot renew KEY");
+    let (held, over) = ("30min", "-30min");
+    for (holder, expires, me, fence, what, told) in [
+        ("a", held, "a", 49, wrong, "a has it with fence 50, not 49"),
+        ("a", held, "a", 51, wrong, "a has it with fence 50, not 51"),
+        ("a", held, "b", 50, wrong, "fence 50 is a's, not b's"),
+        (
+            "a",
+            held,
+            "b",
+            51,
+            wrong,
+            "a has it with fence 50, not b with fence 51",
+        ),
+        ("a", held, "b", 49, lost, "a has taken it (fence 50)"),
+        (
+            "a",
+            over,
+            "b",
+            49,
+            lost,
+            "a took it (fence 50) and let it expire",
+        ),
+        (
+            "a",
+            over,
+            "a",
+            49,
+            wrong,
+            "a had it with fence 50, not 49, and let it expire",
+        ),
+        ("a", over, "b", 50, wrong, "fence 50 is a's, not b's"),
+        (
+            "",
+            over,
+            "a",
+            49,
+            lost,
+            "another term came and went (fence 50)",
+        ),
+        (
+            "",
+            held,
+            "a",
+            51,
+            wrong,
+            "nobody holds it, and its last fence is 50, not 51",
+        ),
+    ] {
+        row(holder, expires);
+        let before = row_text(shared(), &key);
+        for verb in ["renew", "release"] {
+            let out = lease(&[verb, "--holder", me, "--fence", &fence.to_string(), &key])
+                .output()
+                .expect_code(76);
+            let what = if verb == "renew" {
+                what
+            } else {
+                "cannot release KEY"
+            };
+            let what = what.replace("KEY", &key);
+            assert_eq!(out.stderr, format!("lease: {what}: {told}\n"));
+            assert_eq!(out.stdout, "");
+        }
+        assert_eq!(row_text(shared(), &key), before, "the row is untouched");
+    }
 }
 
 #[test]

@@ -11,7 +11,29 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
     let long_name = "n".repeat(256);
     let cases: &[(&[&str], &str)] = &[
         (&[], "no command given"),
-        (&["stauts"], "'status'"),
+        (&["stauts"], "unknown command stauts: did you mean status?"),
+        (
+            &["nightly", "true"],
+            "unknown command nightly: there are run, claim, renew, release, status or init",
+        ),
+        (
+            &["--ttl", "5s", "claim", "k"],
+            "--ttl is an option of run, claim and renew: it goes after the command",
+        ),
+        (
+            &["claim", "k", "--force"],
+            "--force is an option of release, not of claim",
+        ),
+        (
+            &["renew", "-E", "3"],
+            "-E is an option of run and claim, not of renew",
+        ),
+        (&["--verbose=1", "status"], "--verbose takes no value"),
+        (
+            &["claim", "k", "--", "true"],
+            "one argument too many: true; to run a command under a lease: lease run",
+        ),
+        (&["claim", "k", "-E", ""], "-E is empty: give a number"),
         (&["claim"], "which KEY? lease claim [OPTIONS] <KEY>"),
         (&["claim", ""], "1 to 1024 bytes"),
         (&["claim", &long_key], "1 to 1024"),
@@ -39,6 +61,10 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
             "-E abc: give a number from 0 to 255",
         ),
         (&["claim", "k", "--wait", "never"], "forever"),
+        (
+            &["claim", "k", "--wait", "-5s"],
+            "--wait -5s: a duration can't be negative\n",
+        ),
         (&["claim", "k", "--name", &long_name], "--name"),
         (&["claim", "k", "--name", ""], "empty"),
         (&["claim", "k", "--holder", ""], "empty"),
@@ -67,7 +93,22 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["renew"], "LEASE_KEY"),
         (
             &["renew", "k", "--holder", "h", "--fence", "seven"],
-            "no whole number",
+            "--fence: \"seven\" is no whole number",
+        ),
+        (
+            &["renew", "k", "--holder", "h", "--fence", ""],
+            "--fence: the fence is empty",
+        ),
+        (
+            &[
+                "renew",
+                "k",
+                "--holder",
+                "h",
+                "--fence",
+                "9223372036854775808",
+            ],
+            "--fence: 9223372036854775808 is larger than any fence",
         ),
         (&["release", "k", "--holder", "h"], "FENCE"),
         (
@@ -194,6 +235,52 @@ fn an_empty_variable_is_none_for_lease_and_stays_as_it_is_for_the_job() {
         .output()
         .expect_code(69);
     assert!(out.stderr.contains("/nowhere"), "{out:?}");
+}
+
+#[test]
+fn an_empty_variable_of_a_term_is_called_empty_and_says_what_stands_in_for_it() {
+    let variables = [
+        ("LEASE_KEY", "a KEY"),
+        ("LEASE_HOLDER", "--holder"),
+        ("FENCE", "--fence"),
+    ];
+    for (empty, option) in variables {
+        for verb in ["renew", "release"] {
+            let mut call = crate::lease(&[verb]);
+            for (variable, _) in variables {
+                call = call.env(variable, if variable == empty { "" } else { "1" });
+            }
+            let told = call.output().expect_code(2).stderr;
+            let right = format!("lease: {empty} is empty: give {option}, or claim first with ");
+            assert!(told.starts_with(&right), "{told}");
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_written_is_no_success() {
+    for args in [
+        "--help",
+        "--version",
+        "help claim",
+        "init --print",
+        "status",
+        "status --watch",
+    ] {
+        for (stdout, why) in [
+            (">&-", "stdout is closed"),
+            (">/dev/full", "no space left on device"),
+        ] {
+            let out = Lease::program("/bin/sh")
+                .args(["-c", &format!("\"$LEASE\" {args} {stdout}")])
+                .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+                .on(shared())
+                .output()
+                .expect_code(125);
+            let told = format!("lease: cannot write to stdout: {why}\n");
+            assert_eq!(out.stderr, told, "{args}");
+        }
+    }
 }
 
 #[test]
