@@ -35,6 +35,13 @@ fn the_job_is_dead_before_the_server_may_grant_the_lease_again() {
 }
 
 #[test]
+fn the_killer_may_be_late_by_a_quarter_of_a_second_but_for_a_tenth_of_a_short_ttl() {
+    for (ms, kept) in [(100, 10), (1_000, 100), (5_000, 250), (60_000, 600)] {
+        assert_eq!(margin(ttl(ms)), Duration::from_millis(kept), "ttl {ms} ms");
+    }
+}
+
+#[test]
 fn a_ttl_is_100_ms_to_30_days() {
     assert!(Ttl::new(Duration::ZERO).is_err());
     assert!(Ttl::new(Duration::from_millis(99)).is_err());
@@ -52,12 +59,12 @@ fn what_does_not_fit_is_refused_in_terms_of_the_options_that_were_given() {
     let grace = timing(6_000, None, Some(6_000)).expect_err("grace as long as the ttl");
     assert_eq!(
         grace,
-        format!("--grace 6s does not fit --ttl 6s: {RULE}; give at most '5s 740ms'")
+        format!("--grace 6s does not fit --ttl 6s: {RULE}; give at most '5s 550ms'")
     );
     let beat = timing(6_000, Some(3_000), None).expect_err("one heartbeat only");
     assert_eq!(
         beat,
-        format!("--heartbeat 3s does not fit --ttl 6s: {RULE}; give at most '2s 920ms'")
+        format!("--heartbeat 3s does not fit --ttl 6s: {RULE}; give at most '2s 825ms'")
     );
     let both = timing(60_000, Some(25_000), Some(10_000)).expect_err("both were given");
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use crate::support::table::change;
 use crate::support::{key, shared};
-use crate::{claimed, column, lease, row_text, with_term, with_term_and};
+use crate::{claimed, column, lease, literal, row_text, with_term, with_term_and};
 
 #[test]
 fn a_release_keeps_the_row_and_its_fence_and_may_be_repeated() {

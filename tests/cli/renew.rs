@@ -2,7 +2,7 @@
 
 use crate::support::table::{change, delete, lock_row};
 use crate::support::{key, shared, until};
-use crate::{claimed, column, lease, row_text, term, with_term, with_term_and};
+use crate::{claimed, column, lease, literal, row_text, term, with_term, with_term_and};
 
 #[test]
 fn a_renewal_extends_and_prints_what_claim_prints() {
