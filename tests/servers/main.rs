@@ -4,6 +4,7 @@
 mod support;
 
 mod failover;
+mod given_up;
 mod outages;
 mod pooler;
 mod unknown;

@@ -100,6 +100,82 @@ fn an_answer_that_never_comes_is_reported_as_unknown_and_as_nothing_else() {
 }
 
 #[test]
+fn what_is_unknown_stays_so_when_it_is_refused_the_second_time() {
+    let server = Server::start_plain();
+    let proxy = Proxy::to(&server);
+    let key = key();
+    let (_, fence) = claim(&server.url(), &key, &["--holder", "me"]);
+    // The first renewal makes more of it than the second may find.
+    server.psql(
+        "CREATE FUNCTION public.once() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE 'only once'; END $$;
+         CREATE TRIGGER once BEFORE UPDATE ON public.lease FOR EACH ROW
+             WHEN (OLD.expires_at > OLD.acquired_at + interval '1h') EXECUTE FUNCTION public.once()",
+    );
+    proxy.at_next_commits(1, AtCommit::CutAnswer);
+    let fence = fence.to_string();
+    let out = Lease::new([
+        "renew", "--ttl", "2h", "--holder", "me", "--fence", &fence, &key,
+    ])
+    .url(proxy.url())
+    .output()
+    .expect_code(69);
+    assert!(
+        out.stderr.contains("only once") && out.stderr.contains("may or may not have happened"),
+        "{out:?}"
+    );
+}
+
+#[test]
+fn a_release_whose_answer_is_cut_off_is_done_also_when_the_lease_was_taken_at_once() {
+    let server = Server::start_plain();
+    let proxy = Proxy::to(&server);
+    let key = key();
+    let (_, fence) = claim(&server.url(), &key, &["--holder", "me"]);
+    server.psql(
+        "CREATE FUNCTION public.take() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN NEW.holder := 'other'; NEW.fence := OLD.fence + 1;
+                NEW.expires_at := clock_timestamp() + interval '1h'; RETURN NEW; END $$;
+         CREATE TRIGGER take BEFORE UPDATE ON public.lease FOR EACH ROW
+             WHEN (NEW.holder = '') EXECUTE FUNCTION public.take()",
+    );
+    proxy.at_next_commits(1, AtCommit::CutAnswer);
+    let out = Lease::new([
+        "release",
+        "--holder",
+        "me",
+        "--fence",
+        &fence.to_string(),
+        &key,
+    ])
+    .url(proxy.url())
+    .output()
+    .expect_code(0);
+    assert_eq!(out.stderr, "");
+    assert_eq!(column(&server, &key, "holder"), "other");
+}
+
+#[test]
+fn a_forced_release_whose_answer_is_cut_off_is_not_asked_again() {
+    let server = Server::start_plain();
+    let proxy = Proxy::to(&server);
+    let key = key();
+    claim(&server.url(), &key, &["--holder", "me"]);
+    proxy.at_next_commits(1, AtCommit::CutAnswer);
+    let out = Lease::new(["release", "--force", &key])
+        .url(proxy.url())
+        .output()
+        .expect_code(69);
+    // A second try would find nobody, and could not say who was evicted.
+    assert!(
+        out.stderr
+            .contains("may or may not have happened: `lease status` shows it"),
+        "{out:?}"
+    );
+    assert_eq!(column(&server, &key, "holder"), "");
+}
+
+#[test]
 fn a_heartbeat_whose_answer_is_cut_off_keeps_the_job_and_its_fence() {
     let server = Server::start_plain();
     let proxy = Proxy::to(&server);
