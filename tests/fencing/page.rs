@@ -47,7 +47,14 @@ fn shown(roff: &str) -> String {
 #[test]
 fn every_recipe_is_run_or_marked_as_not_run() {
     let page = text();
-    let tests = [include_str!("recipes.rs"), include_str!("page.rs")].concat();
+    let tests = [
+        include_str!("recipes/mod.rs"),
+        include_str!("recipes/sqlite.rs"),
+        include_str!("recipes/file.rs"),
+        include_str!("recipes/redis.rs"),
+        include_str!("page.rs"),
+    ]
+    .concat();
     for example in page.split(".EX\n").collect::<Vec<_>>().windows(2) {
         let before = example[0];
         let near = before.rfind(".PP\n").map_or(before, |at| &before[at..]);

@@ -1,16 +1,17 @@
 //! The recipes of lease-fencing(7), each against the thing that it is for: a holder writes twice, a newer one takes over,
 //! and the older one's write is refused and changes nothing.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+mod file;
+mod redis;
+mod sqlite;
+
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
+use std::process::{Command, Output, Stdio};
 
 use pglease::fencing::SQLSTATE_STALE;
 
 use crate::page::recipe;
-use crate::support::{programs, shared, skip, until};
+use crate::support::shared;
 use crate::{Resource, check, role, state};
 
 /// Runs a recipe with a fence in its environment; `None` leaves FENCE unset.
@@ -152,149 +153,6 @@ fn a_sql_table_without_the_function() {
         !run(&strict, later, dir().path(), &libpq(&resource))
             .status
             .success()
-    );
-}
-
-#[test]
-fn sqlite() {
-    if programs::find("sqlite3").is_none() {
-        return skip("sqlite3");
-    }
-    let dir = dir();
-    let setup = recipe("sqlite-setup");
-    for _ in 0..2 {
-        assert!(run(&setup, None, dir.path(), &[]).status.success());
-    }
-    let query = |sql: &str| {
-        let output = Command::new("sqlite3")
-            .arg(dir.path().join("report.db"))
-            .arg(sql)
-            .output();
-        String::from_utf8(output.expect("sqlite3").stdout).expect("text")
-    };
-    query("CREATE TABLE report (line TEXT)");
-    stands(&recipe("sqlite"), dir.path(), &[], || {
-        query("SELECT count(*) FROM report; SELECT * FROM fence")
-    });
-}
-
-#[test]
-fn a_file_under_flock() {
-    let dir = dir();
-    let script = format!(
-        "set -- report.txt\n{}\necho contents | publish report.txt",
-        recipe("file")
-    );
-    stands(&script, dir.path(), &[], || {
-        let mut names: Vec<_> = fs::read_dir(dir.path())
-            .expect("the directory")
-            .map(|entry| entry.expect("an entry").file_name())
-            .filter(|name| name != "report.txt.lock")
-            .collect();
-        names.sort();
-        format!(
-            "{names:?}{}",
-            fs::read_to_string(dir.path().join("report.txt")).unwrap_or_default()
-        )
-    });
-    fs::write(dir.path().join("report.txt"), "fence torn\n").expect("a file");
-    assert!(
-        !run(&script, Some(i64::MAX), dir.path(), &[])
-            .status
-            .success(),
-        "not a number: refused"
-    );
-}
-
-#[test]
-fn many_that_publish_a_file_at_once_leave_the_newest() {
-    let dir = dir();
-    let script = format!(
-        "{}\necho \"by $FENCE\" | publish report.txt",
-        recipe("file")
-    );
-    thread::scope(|scope| {
-        for fence in 1..=20 {
-            let (script, dir) = (&script, dir.path());
-            scope.spawn(move || run(script, Some(fence), dir, &[]));
-        }
-    });
-    let left = fs::read_to_string(dir.path().join("report.txt")).expect("a file");
-    assert_eq!(left, "fence 20\nby 20\n");
-}
-
-/// A server on a socket, with nothing on disk.
-struct Redis {
-    dir: tempfile::TempDir,
-    server: Child,
-}
-
-impl Redis {
-    fn start() -> Self {
-        let dir = dir();
-        let server = Command::new("redis-server")
-            .args([
-                "--port",
-                "0",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--unixsocket",
-                "socket",
-            ])
-            .current_dir(dir.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server");
-        // The recipe calls redis-cli as a reader would, who has his server on the usual port.
-        let client = programs::find("redis-cli").expect("redis-cli");
-        let wrapper = dir.path().join("redis-cli");
-        fs::write(
-            &wrapper,
-            format!("#!/bin/sh\nexec {} -s socket \"$@\"\n", client.display()),
-        )
-        .expect("a file");
-        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("chmod");
-        let redis = Self { dir, server };
-        until("redis answers", || redis.ask(&["PING"]) == "PONG\n");
-        redis
-    }
-
-    fn ask(&self, arguments: &[&str]) -> String {
-        let output = Command::new(self.dir.path().join("redis-cli"))
-            .args(arguments)
-            .current_dir(self.dir.path())
-            .output();
-        String::from_utf8(output.expect("redis-cli").stdout).expect("text")
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-#[test]
-fn redis() {
-    if programs::find("redis-server").is_none() || programs::find("redis-cli").is_none() {
-        return skip("redis-server and redis-cli");
-    }
-    let redis = Redis::start();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{path}", redis.dir.path().display());
-    stands(
-        &recipe("redis"),
-        redis.dir.path(),
-        &[("PATH", path)],
-        || redis.ask(&["MGET", "{report}", "{report}:fence"]),
-    );
-    assert_eq!(
-        redis.ask(&["GET", "{report}:fence"]),
-        "1796098403884123\n",
-        "digits, not a rounded double"
     );
 }
 

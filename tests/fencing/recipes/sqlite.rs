@@ -1,0 +1,30 @@
+//! SQLite, by its own shell.
+
+use std::process::Command;
+
+use super::{dir, run, stands};
+use crate::page::recipe;
+use crate::support::{programs, skip};
+
+#[test]
+fn a_table_of_fences_and_a_trigger() {
+    if programs::find("sqlite3").is_none() {
+        return skip("sqlite3");
+    }
+    let dir = dir();
+    let setup = recipe("sqlite-setup");
+    for _ in 0..2 {
+        assert!(run(&setup, None, dir.path(), &[]).status.success());
+    }
+    let query = |sql: &str| {
+        let output = Command::new("sqlite3")
+            .arg(dir.path().join("report.db"))
+            .arg(sql)
+            .output();
+        String::from_utf8(output.expect("sqlite3").stdout).expect("text")
+    };
+    query("CREATE TABLE report (line TEXT)");
+    stands(&recipe("sqlite"), dir.path(), &[], || {
+        query("SELECT count(*) FROM report; SELECT * FROM fence")
+    });
+}
