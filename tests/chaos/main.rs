@@ -7,6 +7,7 @@
 mod support;
 
 mod database;
+mod late;
 mod lease_dies;
 mod replicas;
 mod stderr;

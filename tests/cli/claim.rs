@@ -210,6 +210,31 @@ fn a_wait_that_runs_out_is_exit_75() {
 }
 
 #[test]
+fn a_claim_that_comes_second_names_who_came_first_and_not_who_had_it_before() {
+    let key = key();
+    claimed(&key, &["--ttl", "100ms", "--holder", "gone"]);
+    until("it expires", || {
+        column(shared(), &key, "expires_at < clock_timestamp()") == "t"
+    });
+    let mut client = shared().client();
+    let mut transaction = client.transaction().expect("a transaction");
+    transaction
+        .execute(
+            "UPDATE public.lease SET holder = 'first', fence = fence + 1, expires_at = clock_timestamp() + interval '1h' WHERE key = $1",
+            &[&key],
+        )
+        .expect("somebody takes it");
+    let second = lease(&["claim", &key]).spawn();
+    until("the claim waits", || {
+        shared().psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'lease a_claim_that_comes%'") == "1"
+    });
+    transaction.commit().expect("it is taken");
+    let out = second.wait().expect_code(75);
+    let told = format!("lease: {key} is held by first (fence ");
+    assert!(out.stderr.starts_with(&told), "{out:?}");
+}
+
+#[test]
 fn an_interrupt_ends_a_wait_at_once_and_leaves_nothing_claimed() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let key = key();

@@ -100,6 +100,31 @@ fn an_answer_that_never_comes_is_reported_as_unknown_and_as_nothing_else() {
 }
 
 #[test]
+fn a_wait_that_is_interrupted_in_doubt_says_so_and_does_not_say_that_nothing_was_claimed() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    let key = key();
+    proxy.at_next_commits(1, AtCommit::HoldAnswer);
+    let claim = ["claim", "-v", "--wait", "forever", "--holder", "me"];
+    let claim = Lease::new(claim)
+        .args(["--db-timeout", "1s", &key])
+        .url(proxy.url())
+        .spawn();
+    until("it is claimed, and nobody hears of it", || {
+        column(&server, &key, "holder") == "me"
+    });
+    proxy.stall();
+    until("it has asked again, in vain", || {
+        claim.stderr().matches("claim: failed after").count() > 1
+    });
+    claim.signal(nix::sys::signal::Signal::SIGINT);
+    let out = claim.wait().expect_code(69);
+    let doubt = format!("it is unknown whether {key} was claimed: if it was, me has it for");
+    assert!(out.stderr.contains(&doubt), "{out:?}");
+}
+
+#[test]
 fn what_is_unknown_stays_so_when_it_is_refused_the_second_time() {
     let server = Server::start_plain();
     let proxy = Proxy::to(&server);
