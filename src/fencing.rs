@@ -24,37 +24,102 @@ pub const SQLSTATE_STALE: &str = "LF001";
 
 /// The version of the function, kept as its comment. It rises with every change of the SQL, so that an older `lease init` does not
 /// undo what a newer one has installed.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The SQL that installs both, or brings them up to date. `{s}` is the quoted schema, `{s'}` the same inside a string.
 ///
+/// - One statement, so that all of it or nothing is done also where nobody has opened a transaction (`psql` with a printed
+///   script); and so that the search path, which it has to set, is what it was for the rest of a migration.
 /// - The search path of whoever installs it is the first thing to go: an operator or a type of somebody's own could be in it.
 /// - One installation at a time goes on; CREATE OR REPLACE fails in the others otherwise.
+/// - What is there already is looked at before anything is touched. Somebody else's table could have triggers, which would run
+///   with the owner's rights, or an owner who lowers a fence; somebody else's function need not check anything. An UNLOGGED
+///   table is empty after a crash.
 /// - The fillfactor leaves room in the page, so that a rising fence stays a HOT update.
 /// - SECURITY DEFINER, so that a role needs EXECUTE and no right on the table, by which it could lower a fence. Hence the fixed
 ///   search path, with `pg_temp` last, and the schema before every name.
-/// - A table that somebody else has put there before could have triggers, which would run with the owner's rights.
-/// - EXECUTE is not left to PUBLIC: who may call the function with a huge fence can lock every holder out. It is taken away
-///   at the first installation only, so that a later one keeps what an administrator has granted.
-/// - Not STRICT: that would make a NULL fence, say from an unset variable, pass.
+/// - Nobody but the owner may write to the table, whatever default privileges or an earlier GRANT say.
+/// - EXECUTE is not left to PUBLIC, nor to whom default privileges have given it: who may call the function with a huge fence
+///   can lock every holder out. It is taken away at the first installation only, so that a later one keeps what an
+///   administrator has granted.
+/// - Not STRICT: that would make a NULL fence, say from an unset variable, pass. Nor does a fence below 1, which nobody was
+///   ever given: it is what some languages make of a missing variable.
+/// - A name no longer than a key may be, since one that does not fit into an index page would fail in words of its own; and
+///   without control characters in the message, which goes to terminals.
 const INSTALL: &str = "\
-SET LOCAL search_path = pg_catalog;
-
 DO {q}
+DECLARE
+    path      CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+    kept      pg_catalog.regclass;
+    installed pg_catalog.regprocedure;
+    remark    pg_catalog.text;
+    owner     pg_catalog.regrole;
+    me        pg_catalog.regrole;
+    grantee   pg_catalog.text;
 BEGIN
-    PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pglease fencing', 0));
-END
-{q};
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_advisory_xact_lock(hashtextextended('pglease fencing', 0));
 
-CREATE TABLE IF NOT EXISTS {s}.lease_fence (
-    resource text        PRIMARY KEY,
-    fence    bigint      NOT NULL,
-    since    timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
-) WITH (fillfactor = 50);
+    SELECT r.oid INTO me FROM pg_roles AS r WHERE r.rolname = current_user;
+    kept := to_regclass('{s'}.lease_fence');
+    IF kept IS NOT NULL THEN
+        SELECT c.relowner INTO owner FROM pg_class AS c WHERE c.oid = kept;
+        IF owner <> me THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = kept || ' is there already, and belongs to ' || owner,
+                HINT = 'Find out who made it. Then install as that role, or drop it.';
+        END IF;
+        IF NOT EXISTS (
+            SELECT FROM pg_class AS c
+              JOIN pg_index AS i ON i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
+                                AND i.indnkeyatts = 1 AND i.indpred IS NULL
+              JOIN pg_attribute AS k ON k.attrelid = c.oid AND k.attnum = i.indkey[0] AND k.attname = 'resource'
+             WHERE c.oid = kept AND c.relkind = 'r' AND c.relpersistence = 'p'
+               AND (SELECT array_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) ORDER BY a.attname)
+                      FROM pg_attribute AS a
+                     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+                   = ARRAY['fence bigint', 'resource text', 'since timestamp with time zone']) THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = kept || ' is there already, and is not the table of lease_check_fence',
+                HINT = 'It would be a logged table with the columns resource text (the primary key), fence bigint and'
+                    || ' since timestamptz. Find out what it is for. Then drop it, or rename it.';
+        END IF;
+    END IF;
 
-CREATE OR REPLACE FUNCTION {s}.lease_check_fence(resource text, fence bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS {q}
+    installed := to_regprocedure('{s'}.lease_check_fence(pg_catalog.text,pg_catalog.int8)');
+    IF installed IS NOT NULL THEN
+        SELECT p.proowner, obj_description(p.oid, 'pg_proc') INTO owner, remark FROM pg_proc AS p WHERE p.oid = installed;
+        IF owner <> me THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = installed || ' is there already, and belongs to ' || owner,
+                HINT = 'Find out who made it. Then install as that role, or drop it.';
+        ELSIF remark IS NULL OR remark !~ '^lease fencing [0-9]{1,9}:' THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = installed || ' is there already, and is not what lease has installed',
+                HINT = 'Find out what it is for. Then drop it, or rename it.';
+        ELSIF substring(remark, '^lease fencing ([0-9]+)')::int4 > {version} THEN
+            RAISE EXCEPTION USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = 'a newer lease_check_fence is installed (' || remark || ')',
+                HINT = 'Nothing was changed. Use the newer lease to install it again.';
+        END IF;
+    END IF;
+
+    IF kept IS NULL THEN
+        CREATE TABLE {s}.lease_fence (
+            resource text        PRIMARY KEY,
+            fence    bigint      NOT NULL,
+            since    timestamptz NOT NULL DEFAULT clock_timestamp()
+        ) WITH (fillfactor = 50);
+    END IF;
+
+    CREATE OR REPLACE FUNCTION {s}.lease_check_fence(resource text, fence bigint) RETURNS void
+        LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS {b}
 #variable_conflict use_column
 DECLARE
     asked   ALIAS FOR $1;
@@ -66,6 +131,16 @@ BEGIN
             ERRCODE = 'null_value_not_allowed',
             MESSAGE = 'lease_check_fence needs a resource and a fence, and got NULL',
             HINT = 'The fence is what lease run puts into FENCE, and lease claim prints.';
+    ELSIF offered < 1 THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('lease_check_fence needs a fence of at least 1, and got %s', offered),
+            HINT = 'The fence is what lease run puts into FENCE, and lease claim prints.';
+    ELSIF octet_length(asked) NOT BETWEEN 1 AND 1024 THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('lease_check_fence needs a resource of 1 to 1024 bytes, and got %s', octet_length(asked)),
+            HINT = 'Give each thing that a lease protects a short name.';
     END IF;
     LOOP
         SELECT f.fence INTO newest FROM {s}.lease_fence AS f WHERE f.resource = asked;
@@ -78,7 +153,8 @@ BEGIN
         IF newest > offered THEN
             RAISE EXCEPTION USING
                 ERRCODE = '{stale}',
-                MESSAGE = format('fence %s is stale: %s has seen fence %s', offered, quote_literal(asked), newest),
+                MESSAGE = format('fence %s is stale: %s has seen fence %s',
+                    offered, regexp_replace(quote_literal(asked), '[[:cntrl:]]', '?', 'g'), newest),
                 HINT = 'Another holder has taken over. Stop this job; a retry needs a lease of its own.';
         END IF;
         INSERT INTO {s}.lease_fence AS f (resource, fence) VALUES (asked, offered)
@@ -89,33 +165,30 @@ BEGIN
         END IF;
     END LOOP;
 END
-{q};
+{b};
+    COMMENT ON FUNCTION {s}.lease_check_fence(text, bigint) IS 'lease fencing {version}: raises {stale} for a fence smaller than one seen before';
 
-DO {q}
-DECLARE
-    installed CONSTANT pg_catalog.regprocedure := '{s'}.lease_check_fence(pg_catalog.text,pg_catalog.int8)';
-    version   CONSTANT pg_catalog.text := pg_catalog.obj_description(installed, 'pg_proc');
-BEGIN
-    IF (SELECT c.relowner <> p.proowner
-          FROM pg_catalog.pg_class AS c, pg_catalog.pg_proc AS p
-         WHERE c.oid = '{s'}.lease_fence'::pg_catalog.regclass AND p.oid = installed) THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'insufficient_privilege',
-            MESSAGE = 'lease_fence and lease_check_fence have different owners',
-            HINT = 'Find out who made the table, then drop it or ALTER its OWNER.';
+    FOR grantee IN
+        SELECT DISTINCT CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE acl.grantee::regrole::text END
+          FROM pg_class AS c, pg_attribute AS a, aclexplode(c.relacl || a.attacl) AS acl
+         WHERE c.oid = '{s'}.lease_fence'::regclass AND a.attrelid = c.oid AND acl.grantee <> c.relowner
+           AND acl.privilege_type <> 'SELECT'
+    LOOP
+        EXECUTE 'REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON {s'}.lease_fence FROM ' || grantee || ' CASCADE';
+    END LOOP;
+    IF installed IS NULL THEN
+        FOR grantee IN
+            SELECT DISTINCT CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE acl.grantee::regrole::text END
+              FROM pg_proc AS p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS acl
+             WHERE p.oid = '{s'}.lease_check_fence(text,int8)'::regprocedure AND acl.grantee <> p.proowner
+        LOOP
+            EXECUTE 'REVOKE EXECUTE ON FUNCTION {s'}.lease_check_fence(text, bigint) FROM ' || grantee || ' CASCADE';
+        END LOOP;
     END IF;
-    IF version IS NULL THEN
-        REVOKE EXECUTE ON FUNCTION {s}.lease_check_fence(text, bigint) FROM PUBLIC;
-    ELSIF pg_catalog.substring(version, '^lease fencing ([0-9]+)')::pg_catalog.int4 > {version} THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = pg_catalog.format('a newer lease_check_fence is installed (%s)', version),
-            HINT = 'Nothing was changed. Use the newer lease to install it again.';
-    END IF;
+
+    PERFORM set_config('search_path', path, true);
 END
 {q};
-
-COMMENT ON FUNCTION {s}.lease_check_fence(text, bigint) IS 'lease fencing {version}: raises {stale} for a fence smaller than one seen before';
 ";
 
 /// The SQL that removes both. What was remembered is gone with them: a stale holder then writes again.
@@ -124,11 +197,11 @@ DROP FUNCTION IF EXISTS {s}.lease_check_fence(text, bigint);
 DROP TABLE IF EXISTS {s}.lease_fence;
 ";
 
-/// The statements that install `lease_check_fence` and its table in a schema, or bring them up to date.
+/// The statement that installs `lease_check_fence` and its table in a schema, or brings them up to date.
 ///
-/// `schema` is an identifier in quotes. They are to be run in one transaction, by the role that shall own both: the function acts
-/// with its rights. Whoever calls it needs `GRANT USAGE ON SCHEMA` and `GRANT EXECUTE ON FUNCTION`. Harmless where they
-/// are installed; rows and grants stay.
+/// `schema` is an identifier in quotes. To be run by the role that shall own both, with whose rights the function acts. It is
+/// one statement, which does all or nothing and leaves no setting behind. Whoever calls the function needs `GRANT USAGE ON
+/// SCHEMA` and `GRANT EXECUTE ON FUNCTION`. Harmless where both are installed; what is remembered stays, and so does who may call.
 #[must_use]
 pub fn ddl(schema: &str) -> String {
     fill(INSTALL, schema)
@@ -142,14 +215,18 @@ pub fn drop_ddl(schema: &str) -> String {
 
 fn fill(text: &str, schema: &str) -> String {
     // The schema stands inside of dollar quotes too, and may hold any character.
-    let mut quote = "$lease$".to_owned();
-    while schema.contains(&quote) {
-        quote.insert(quote.len() - 1, '_');
-    }
+    let tag = |name: &str| {
+        let mut tag = format!("${name}$");
+        while schema.contains(&tag) {
+            tag.insert(tag.len() - 1, '_');
+        }
+        tag
+    };
     let within_string = schema.replace('\'', "''");
     // What is filled in last is not searched again: a schema may even be called {s}.
     let parts: Vec<String> = text
-        .replace("{q}", &quote)
+        .replace("{q}", &tag("lease"))
+        .replace("{b}", &tag("body"))
         .replace("{stale}", SQLSTATE_STALE)
         .replace("{version}", &VERSION.to_string())
         .split("{s}")
@@ -165,6 +242,8 @@ mod tests {
     #[test]
     fn every_place_is_filled_in() {
         for text in [ddl("\"jobs\""), drop_ddl("\"jobs\"")] {
+            // Two braces are a regular expression's.
+            let text = text.replace("{1,9}", "");
             assert!(!text.contains(['{', '}']), "{text}");
             assert!(text.contains("\"jobs\".lease_fence"), "{text}");
         }
@@ -173,7 +252,7 @@ mod tests {
     #[test]
     fn a_schema_can_end_no_quotation() {
         let text = ddl("\"a$lease$'b\"");
-        assert!(text.contains("AS $lease_$"), "{text}");
+        assert!(text.starts_with("DO $lease_$\n"), "{text}");
         assert!(text.contains("'\"a$lease$''b\".lease_fence'"), "{text}");
     }
 }

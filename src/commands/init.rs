@@ -15,9 +15,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     if args.print {
         let mut script = sql::script(&table);
         if args.with_fencing {
-            script.push_str(
-                "\n-- What follows belongs into one transaction (psql -1), as migration tools make it.\n",
-            );
+            script.push('\n');
             script.push_str(&fencing::ddl(&table.schema()));
         }
         print_or_leave(&script)?;
@@ -26,26 +24,27 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     let store = store(common)?;
     let voice = voice(common);
     let name = table.shown();
-    let mut more = Vec::new();
-    if args.with_fencing {
-        more.push(fencing::ddl(&table.schema()));
-    }
     store
-        .make_table(&more)
+        .make_table()
         .map_err(|f| anyhow::Error::new(f).context(format!("cannot make {name}")))?;
     voice.info(format!("{name} is ready"));
     if args.with_fencing {
         let schema = table.schema_shown();
+        store.install(&fencing::ddl(&table.schema())).map_err(|f| {
+            anyhow::Error::new(f).context(format!("cannot install {schema}.lease_check_fence"))
+        })?;
         voice.info(format!(
             "{schema}.lease_check_fence is ready; let the roles that write call it: GRANT EXECUTE ON FUNCTION {schema}.lease_check_fence(text, bigint) TO ..."
         ));
     }
     // A table that was there before may be another program's: it is not changed without being asked.
-    let listing = store.status(&[], false, None).map_err(|f| {
-        anyhow::Error::new(f).context(format!("{name} is there, but can't be read"))
-    })?;
-    if listing.unsafe_default {
-        voice.info(store.advice_on_fences());
+    match store.status(&[], false, None) {
+        Ok(listing) if listing.unsafe_default => voice.info(store.advice_on_fences()),
+        Ok(_) => {}
+        // What was asked for is done.
+        Err(failure) => voice.info(format!(
+            "but this role can't look at {name}, so it can't tell whether the fence's default is safe: {failure}"
+        )),
     }
     Ok(Ending::Exit(Exit::Done))
 }

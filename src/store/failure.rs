@@ -123,6 +123,24 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// What an error means of a script that installs something: the server's own hint is the advice, since the script has
+    /// written it.
+    pub(super) fn of_install(error: &postgres::Error) -> Self {
+        let Some(db) = error.as_db_error() else {
+            return Self::from_postgres(error);
+        };
+        let code = db.code().code();
+        let mut failure = Self::new(Fault::of_sqlstate(code), one_line(db.message()));
+        failure.answered = true;
+        let denied = "let a role do it that may create tables and functions there, and owns what is there already";
+        match db.hint().or((code == "42501").then_some(denied)) {
+            Some(advice) => failure.advise(&one_line(advice)),
+            None => failure,
+        }
+    }
+}
+
 /// Where a name that is missing, or a privilege (class 42), is not meant by our own statement, but by something that it
 /// sets off: a trigger, a function in a policy or a view, a foreign server. The lease table may be there and well-made, so
 /// nothing must be concluded about it.

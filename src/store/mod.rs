@@ -117,7 +117,7 @@ impl Store {
         };
         match self.operate(&plan(), interrupt, work) {
             Err(failure) if failure.fault == Fault::NoTable => {
-                self.make_table_by(by, &[])?;
+                self.make_table_by(by)?;
                 self.operate(&plan(), interrupt, work)
             }
             answered => answered,
@@ -285,15 +285,42 @@ impl Store {
         )
     }
 
-    /// Makes the table where it is missing, and runs `more` after it in the same transaction.
+    /// Makes the table where it is missing.
     ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
-    pub fn make_table(&self, more: &[String]) -> Result<(), Failure> {
-        self.make_table_by(BootTime::now() + self.limit, more)
+    pub fn make_table(&self) -> Result<(), Failure> {
+        self.make_table_by(BootTime::now() + self.limit)
     }
 
-    fn make_table_by(&self, by: BootTime, more: &[String]) -> Result<(), Failure> {
+    /// Installs something beside the table, by a script that may be run again.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses.
+    pub fn install(&self, script: &str) -> Result<(), Failure> {
+        let plan = Plan {
+            what: "install",
+            access: Access::Write,
+            limit: self.limit,
+            idle: self.limit,
+            repeatable: true,
+        };
+        let answered = self.operate(&plan, None, || {
+            let script = script.to_owned();
+            move |client: &mut Client| {
+                client
+                    .batch_execute(&script)
+                    .map_err(|e| Failure::of_install(&e))?;
+                Ok(Answer {
+                    answer: (),
+                    wrote: true,
+                })
+            }
+        });
+        answered.map(|_| ())
+    }
+
+    fn make_table_by(&self, by: BootTime) -> Result<(), Failure> {
         let plan = Plan {
             what: "make the table",
             access: Access::Write,
@@ -303,8 +330,7 @@ impl Store {
         };
         let (name, shown) = (self.table.quoted(), self.table.shown());
         let answered = self.operate(&plan, None, || {
-            let (statements, name, more) =
-                (Arc::clone(&self.statements), name.clone(), more.to_vec());
+            let (statements, name) = (Arc::clone(&self.statements), name.clone());
             let shown = shown.clone();
             move |client: &mut Client| {
                 query(client, sql::MAKE_LOCK, &[(&name, Type::TEXT)])?;
@@ -321,11 +347,6 @@ impl Store {
                         Fault::Refused,
                         format!("{shown} exists, but is not a lease table: {fault} (name another with --table)"),
                     ));
-                }
-                for script in &more {
-                    client
-                        .batch_execute(script)
-                        .map_err(|e| Failure::from_postgres(&e))?;
                 }
                 Ok(Answer {
                     answer: (),

@@ -150,6 +150,49 @@ fn with_fencing_installs_the_check_and_print_shows_the_same() {
 }
 
 #[test]
+fn what_stands_in_the_way_of_the_check_is_told_by_its_name_and_the_leases_go_on() {
+    let server = shared();
+    let database = database(server);
+    let role = format!("deploy_{}", crate::support::serial());
+    server.psql_in(&database, &format!("CREATE ROLE {role} LOGIN"));
+    Lease::new(["init"])
+        .url(server.url_for("postgres", &database))
+        .output()
+        .expect_code(0);
+    let init = |code: i32| {
+        Lease::new(["init", "--with-fencing"])
+            .url(server.url_for(&role, &database))
+            .output()
+            .expect_code(code)
+            .stderr
+    };
+    let said = init(69);
+    assert!(
+        said.contains("cannot install public.lease_check_fence: permission denied for schema public (let a role do it"),
+        "{said}"
+    );
+    server.psql_in(
+        &database,
+        &format!(
+            "GRANT CREATE ON SCHEMA public TO {role}; CREATE TABLE public.lease_fence (x int)"
+        ),
+    );
+    let said = init(69);
+    assert!(
+        said.contains("cannot install public.lease_check_fence: public.lease_fence is there already, and belongs to postgres (Find out who made it."),
+        "{said}"
+    );
+    server.psql_in(&database, "DROP TABLE public.lease_fence");
+    // It may not read the leases, which is no obstacle.
+    let said = init(0);
+    assert!(
+        said.contains("public.lease_check_fence is ready")
+            && said.contains("this role can't look at public.lease"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_table_of_that_name_that_can_hold_no_leases_is_refused_with_the_reason() {
     let server = shared();
     let cases = [

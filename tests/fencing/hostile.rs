@@ -73,37 +73,94 @@ fn a_search_path_with_tables_functions_operators_and_types_of_the_callers_own_ch
     }
 }
 
-#[test]
-fn a_table_that_somebody_else_has_put_in_its_place_is_not_adopted() {
-    let resource = Resource::bare();
+/// A role that may create things where the check is to be installed, and a connection of its own.
+fn creator(resource: &Resource) -> (String, postgres::Client) {
     let mut admin = resource.connect();
     let role = role(&mut admin);
     admin
         .batch_execute(&format!("GRANT CREATE ON SCHEMA public TO {role}"))
         .expect("grants");
-    resource
-        .connect_as(&role)
-        .batch_execute(
-            "CREATE TABLE public.lease_fence (resource text PRIMARY KEY, fence bigint, since timestamptz)",
-        )
-        .expect("a trap");
-    let error = try_install(&mut admin, "public").expect_err("somebody else's table");
-    assert!(
-        told(&error).starts_with("42501: lease_fence and lease_check_fence have different owners"),
-        "{}",
-        told(&error)
-    );
+    let client = resource.connect_as(&role);
+    (role, client)
+}
+
+const ITS_TABLE: &str = "CREATE TABLE public.lease_fence
+    (resource text PRIMARY KEY, fence bigint NOT NULL, since timestamptz NOT NULL DEFAULT clock_timestamp());";
+
+/// Whose owner could take the check away again, or lower a fence.
+const ITS_FUNCTION: &str =
+    "CREATE FUNCTION public.lease_check_fence(resource text, fence bigint) RETURNS void
+    LANGUAGE plpgsql AS 'BEGIN END';
+    COMMENT ON FUNCTION public.lease_check_fence(text, bigint) IS 'lease fencing 1: a lie';";
+
+#[test]
+fn what_somebody_else_has_put_in_its_place_is_not_adopted() {
+    for (trap, what) in [
+        (ITS_TABLE.to_owned(), "public.lease_fence"),
+        (ITS_FUNCTION.to_owned(), "lease_check_fence(text,bigint)"),
+        (format!("{ITS_TABLE} {ITS_FUNCTION}"), "public.lease_fence"),
+    ] {
+        let resource = Resource::bare();
+        let (role, mut client) = creator(&resource);
+        client.batch_execute(&trap).expect("a trap");
+        let error = try_install(&mut resource.connect(), "public").expect_err(what);
+        let (told, theirs) = (told(&error), format!("belongs to {role}"));
+        assert!(
+            told.starts_with("55000: ") && told.contains(what) && told.contains(&theirs),
+            "{told}"
+        );
+    }
 }
 
 #[test]
-fn an_administrator_installs_over_what_an_ordinary_owner_has_installed() {
+fn an_administrator_brings_up_to_date_what_another_role_has_installed_as_that_role() {
+    let resource = Resource::bare();
+    let (role, mut client) = creator(&resource);
+    crate::install(&mut client, "public");
+    let mut admin = resource.connect();
+    let told = told(&try_install(&mut admin, "public").expect_err("another role's"));
+    assert!(told.contains("install as that role"), "{told}");
+    admin
+        .batch_execute(&format!("SET ROLE {role}"))
+        .expect("a role");
+    crate::install(&mut admin, "public");
+    assert_eq!(state(check(&mut client, "r", 7)), "");
+}
+
+/// As administrators set them who want no surprises with new tables.
+#[test]
+fn what_default_privileges_have_granted_is_taken_away_and_what_was_granted_by_hand_stays() {
     let resource = Resource::bare();
     let mut admin = resource.connect();
-    let role = role(&mut admin);
+    let (app, other) = (role(&mut admin), role(&mut admin));
     admin
-        .batch_execute(&format!("GRANT CREATE ON SCHEMA public TO {role}"))
-        .expect("grants");
-    crate::install(&mut resource.connect_as(&role), "public");
+        .batch_execute(&format!(
+            "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO {app}, PUBLIC;
+             ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON FUNCTIONS TO {app}"
+        ))
+        .expect("default privileges");
     crate::install(&mut admin, "public");
-    assert_eq!(state(check(&mut resource.connect_as(&role), "r", 7)), "");
+    let mut client = resource.connect_as(&app);
+    assert_eq!(state(check(&mut client, "r", 7)), "42501");
+
+    let grants = "GRANT EXECUTE ON FUNCTION public.lease_check_fence(text, bigint)";
+    admin
+        .batch_execute(&format!(
+            "{grants} TO {app} WITH GRANT OPTION; GRANT UPDATE (fence), INSERT ON public.lease_fence TO {app}"
+        ))
+        .expect("grants");
+    client
+        .batch_execute(&format!("{grants} TO {other}"))
+        .expect("grants");
+    crate::install(&mut admin, "public");
+    assert_eq!(state(check(&mut client, "r", 7)), "");
+    assert_eq!(state(check(&mut resource.connect_as(&other), "r", 7)), "");
+    for sql in [
+        "UPDATE public.lease_fence SET fence = 1",
+        "INSERT INTO public.lease_fence VALUES ('s', 9)",
+        "DELETE FROM public.lease_fence",
+        "TRUNCATE public.lease_fence",
+    ] {
+        assert_eq!(state(client.batch_execute(sql)), "42501", "{sql}");
+    }
 }

@@ -62,6 +62,68 @@ fn an_older_version_is_brought_up_to_date_and_a_newer_one_is_left_alone() {
     );
 }
 
+/// What is there is never called ready only because of its name.
+#[test]
+fn what_is_not_its_own_table_or_function_is_left_alone() {
+    let whole = "resource text PRIMARY KEY, fence bigint NOT NULL, since timestamptz NOT NULL DEFAULT now()";
+    for other in [
+        "CREATE TABLE lease_fence (x int)".to_owned(),
+        "CREATE TABLE lease_fence (resource text, fence bigint, since timestamptz)".to_owned(),
+        "CREATE TABLE lease_fence (resource varchar(5) PRIMARY KEY, fence bigint, since timestamptz)"
+            .to_owned(),
+        format!("CREATE TABLE lease_fence ({whole}, more text NOT NULL)"),
+        // Empty after a crash.
+        format!("CREATE UNLOGGED TABLE lease_fence ({whole})"),
+        "CREATE VIEW lease_fence AS SELECT 'r'::text AS resource, 1::bigint AS fence, now() AS since"
+            .to_owned(),
+        "CREATE SEQUENCE lease_fence".to_owned(),
+        "CREATE FUNCTION lease_check_fence(text, bigint) RETURNS void LANGUAGE sql AS ''".to_owned(),
+        "CREATE FUNCTION lease_check_fence(a text, b bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'"
+            .to_owned(),
+    ] {
+        let resource = Resource::bare();
+        let mut client = resource.connect();
+        client.batch_execute(&other).expect(&other);
+        let told = told(&try_install(&mut client, "public").expect_err(&other));
+        assert!(
+            told.starts_with("55000: ") && told.contains("is there already, and is not"),
+            "{other}: {told}"
+        );
+    }
+}
+
+/// As `psql` does it with a printed script, and a migration tool in a transaction of its own.
+#[test]
+fn it_is_all_or_nothing_without_a_transaction_and_leaves_a_migration_its_search_path() {
+    let resource = Resource::new();
+    let mut client = resource.connect();
+    let ddl = fencing::ddl(&quote("public"));
+    client
+        .batch_execute(&format!(
+            "CREATE OR REPLACE FUNCTION public.lease_check_fence(resource text, fence bigint) RETURNS void
+                 LANGUAGE sql AS '';
+             COMMENT ON FUNCTION public.lease_check_fence(text, bigint) IS 'lease fencing {}: newer'",
+            fencing::VERSION + 1
+        ))
+        .expect("another version");
+    client.batch_execute(&ddl).expect_err("a newer version");
+    let remark =
+        "SELECT obj_description('public.lease_check_fence(text,bigint)'::regprocedure, 'pg_proc')";
+    let remark: String = client.query_one(remark, &[]).expect("one").get(0);
+    assert!(remark.ends_with("newer"), "{remark}");
+    check(&mut client, "r", 2).expect("the newer one, which checks nothing");
+    check(&mut client, "r", 1).expect("the newer one, which checks nothing");
+
+    let mut client = Resource::bare().connect();
+    client
+        .batch_execute(&format!(
+            "CREATE SCHEMA app; CREATE TABLE app.schema_migrations (version int); SET search_path = app;
+             BEGIN; {ddl} INSERT INTO schema_migrations VALUES (42); COMMIT"
+        ))
+        .expect("a migration");
+    assert_eq!(state(check(&mut client, "r", 2)), "");
+}
+
 #[test]
 fn many_that_install_at_once_do_not_fail() {
     let resource = Resource::bare();

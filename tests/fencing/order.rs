@@ -54,6 +54,33 @@ fn null_is_refused_and_not_taken_for_a_fence_that_passes() {
 }
 
 #[test]
+fn what_can_be_no_fence_or_no_name_of_a_resource_is_refused() {
+    let resource = Resource::new();
+    let mut client = resource.connect();
+    // What many languages make of a fence that is missing.
+    for fence in [0, -1, i64::MIN] {
+        assert_eq!(state(check(&mut client, "r", fence)), "22023", "{fence}");
+    }
+    let longest = "r".repeat(1024);
+    for (name, answer) in [
+        (String::new(), "22023"),
+        (format!("{longest}r"), "22023"),
+        (longest, ""),
+    ] {
+        assert_eq!(
+            state(check(&mut client, &name, 1)),
+            answer,
+            "{} bytes",
+            name.len()
+        );
+    }
+    check(&mut client, "a\u{1b}[2J\nb", 2).expect("any text will do");
+    let error = check(&mut client, "a\u{1b}[2J\nb", 1).expect_err("stale");
+    let message = error.as_db_error().expect("from the server").message();
+    assert_eq!(message, "fence 1 is stale: 'a?[2J?b' has seen fence 2");
+}
+
+#[test]
 fn a_refusal_takes_the_write_with_it_and_a_rollback_forgets_the_fence() {
     let resource = Resource::new();
     let mut client = resource.connect();
@@ -218,7 +245,7 @@ fn two_that_raise_the_fence_at_once_are_no_deadlock() {
                 scope.spawn(move || {
                     let mut client = resource.connect();
                     for round in 0..rounds {
-                        let got = state(check(&mut client, "r", 2 * round + step));
+                        let got = state(check(&mut client, "r", 1 + 2 * round + step));
                         assert!(["", SQLSTATE_STALE].contains(&got.as_str()), "{got}");
                     }
                 });
