@@ -72,6 +72,7 @@ fn a_value_and_its_fence() {
     let path = format!("{}:{path}", redis.dir.path().display());
     stands(
         &recipe("redis"),
+        1,
         redis.dir.path(),
         &[("PATH", path)],
         || redis.ask(&["MGET", "{report}", "{report}:fence"]),

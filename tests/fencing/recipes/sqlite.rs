@@ -24,7 +24,7 @@ fn a_table_of_fences_and_a_trigger() {
         String::from_utf8(output.expect("sqlite3").stdout).expect("text")
     };
     query("CREATE TABLE report (line TEXT)");
-    stands(&recipe("sqlite"), dir.path(), &[], || {
+    stands(&recipe("sqlite"), 1, dir.path(), &[], || {
         query("SELECT count(*) FROM report; SELECT * FROM fence")
     });
 }
