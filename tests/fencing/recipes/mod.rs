@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use pglease::fencing::SQLSTATE_STALE;
 
-use crate::page::recipe;
+use crate::page::{readme, recipe};
 use crate::support::shared;
 use crate::{Resource, check, role, state};
 
@@ -97,21 +97,28 @@ fn dir() -> tempfile::TempDir {
 
 #[test]
 fn the_function_in_a_transaction_with_the_write() {
-    let resource = Resource::new();
-    let mut client = resource.connect();
-    client
-        .batch_execute("CREATE TABLE invoices (customer text, amount int)")
-        .expect("a table");
-    stands(
-        &recipe("postgresql"),
-        3,
-        dir().path(),
-        &libpq(&resource),
-        || {
+    for script in [recipe("postgresql"), readme()] {
+        let resource = Resource::new();
+        let mut client = resource.connect();
+        client
+            .batch_execute("CREATE TABLE invoices (customer text, amount int, month text)")
+            .expect("a table");
+        stands(&script, 3, dir().path(), &libpq(&resource), || {
             let rows = client.query_one("SELECT count(*)::text FROM invoices", &[]);
             rows.expect("a table").get(0)
-        },
-    );
+        });
+        // What psql prints is mailed by cron.
+        let output = run(
+            &script,
+            Some(1_896_098_343_884_123),
+            dir().path(),
+            &libpq(&resource),
+        );
+        assert!(
+            output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+    }
 }
 
 #[test]
