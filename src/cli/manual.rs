@@ -254,6 +254,12 @@ const INIT: &[Section] = &[
             ),
             Block::Text("For a migration tool:"),
             Block::Code("lease init --print >migrations/042_lease.sql"),
+            Block::Text(
+                "Where jobs write to PostgreSQL, a check that refuses the writes of a stale holder, and the role that may call it; see lease-fencing(7):",
+            ),
+            Block::Code(
+                "lease init --with-fencing\npsql -c 'GRANT EXECUTE ON FUNCTION public.lease_check_fence(text, bigint) TO app'",
+            ),
         ],
     },
     VARIABLES,

@@ -28,6 +28,21 @@ pub(crate) fn recipe(name: &str) -> String {
     shown(recipe)
 }
 
+/// The commands of README.md that write under a fence.
+#[track_caller]
+pub(crate) fn readme() -> String {
+    let readme = include_str!("../../README.md");
+    let (_, section) = readme
+        .split_once("## Fencing to the end\n")
+        .expect("the section");
+    let from = section.find("    psql -Xq").expect("psql");
+    let (commands, _) = section[from..].split_once("\n    SQL\n").expect("the end");
+    let lines = commands
+        .lines()
+        .map(|line| line.strip_prefix("    ").unwrap_or(line));
+    lines.chain(["SQL\n"]).collect::<Vec<_>>().join("\n")
+}
+
 fn shown(roff: &str) -> String {
     let plain = roff
         .replace("\\(aq", "'")

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use pglease::fencing::SQLSTATE_STALE;
 
-use crate::page::recipe;
+use crate::page::{readme, recipe};
 use crate::support::shared;
 use crate::{Resource, check, role, state};
 
@@ -30,9 +30,11 @@ fn run(script: &str, fence: Option<i64>, dir: &Path, environment: &[(&str, Strin
     command.output().expect("sh")
 }
 
-/// The order of events that every recipe has to stand, with the contents of the resource after each.
+/// The order of events that every recipe has to stand, with the contents of the resource after each. `stale` is the exit code
+/// of a stale fence.
 fn stands(
     script: &str,
+    stale: i32,
     dir: &Path,
     environment: &[(&str, String)],
     mut contents: impl FnMut() -> String,
@@ -54,10 +56,14 @@ fn stands(
                 before,
                 "a refused write has changed something: {said}"
             );
-            assert!(
-                fence.is_none() || said.to_lowercase().contains("stale"),
-                "{said}"
-            );
+            let code = output.status.code();
+            if fence.is_some() {
+                assert_eq!(code, Some(stale), "{said}");
+                assert!(said.to_lowercase().contains("stale"), "{said}");
+            } else {
+                assert!(stale != 76 || code != Some(76), "{said}");
+                assert!(!said.to_lowercase().contains("stale"), "{said}");
+            }
         }
     };
     write(None, false);
@@ -91,20 +97,41 @@ fn dir() -> tempfile::TempDir {
 
 #[test]
 fn the_function_in_a_transaction_with_the_write() {
-    let resource = Resource::new();
-    let mut client = resource.connect();
-    client
-        .batch_execute("CREATE TABLE invoices (customer text, amount int)")
-        .expect("a table");
-    stands(
-        &recipe("postgresql"),
-        dir().path(),
-        &libpq(&resource),
-        || {
+    for script in [recipe("postgresql"), readme()] {
+        let resource = Resource::new();
+        let mut client = resource.connect();
+        client
+            .batch_execute("CREATE TABLE invoices (customer text, amount int, month text)")
+            .expect("a table");
+        stands(&script, 3, dir().path(), &libpq(&resource), || {
             let rows = client.query_one("SELECT count(*)::text FROM invoices", &[]);
             rows.expect("a table").get(0)
-        },
-    );
+        });
+        // What psql prints is mailed by cron.
+        let output = run(
+            &script,
+            Some(1_896_098_343_884_123),
+            dir().path(),
+            &libpq(&resource),
+        );
+        assert!(
+            output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+        // Another error has the code of a stale fence; what it says tells them apart.
+        client.batch_execute("DROP TABLE invoices").expect("drops");
+        let output = run(
+            &script,
+            Some(1_896_098_343_884_123),
+            dir().path(),
+            &libpq(&resource),
+        );
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        assert!(
+            !String::from_utf8_lossy(&output.stderr).contains("stale"),
+            "{output:?}"
+        );
+    }
 }
 
 #[test]
@@ -137,7 +164,7 @@ fn a_sql_table_without_the_function() {
         )
         .expect("a table");
     let script = recipe("sql");
-    stands(&script, dir().path(), &libpq(&resource), || {
+    stands(&script, 76, dir().path(), &libpq(&resource), || {
         let row = client.query_one("SELECT body || last_fence FROM report", &[]);
         row.expect("a table").get(0)
     });
@@ -154,6 +181,38 @@ fn a_sql_table_without_the_function() {
             .status
             .success()
     );
+}
+
+#[test]
+fn a_sql_table_that_can_not_be_asked_calls_no_fence_stale() {
+    let resource = Resource::bare();
+    let script = recipe("sql");
+    let fails = |fence: &str, port: Option<&str>| {
+        let mut environment = libpq(&resource);
+        environment.extend(port.map(|port| ("PGPORT", port.to_owned())));
+        let script = format!("FENCE={fence}\n{script}");
+        let output = run(&script, None, dir().path(), &environment);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.stdout.is_empty(), "{output:?}");
+        (output.status.code(), said)
+    };
+    for (fence, port, code) in [
+        ("5", Some("1"), 2),
+        ("''", None, 3),
+        // There is no such table yet.
+        ("5", None, 3),
+    ] {
+        let (ended, said) = fails(fence, port);
+        assert_eq!(ended, Some(code), "{said}");
+        assert!(!said.contains("stale"), "{said}");
+    }
+    resource
+        .connect()
+        .batch_execute("CREATE TABLE report (id int, body text, last_fence bigint)")
+        .expect("a table");
+    let (ended, said) = fails("5", None);
+    assert_eq!(ended, Some(76), "{said}");
+    assert!(said.contains("stale, or no such row"), "{said}");
 }
 
 /// The table of programs with statements of their own, and the default that the page tells them to use.

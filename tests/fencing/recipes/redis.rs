@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
-use super::{dir, stands};
+use super::{dir, run, stands};
 use crate::page::recipe;
 use crate::support::{programs, skip, until};
 
@@ -69,16 +69,33 @@ fn a_value_and_its_fence() {
     }
     let redis = Redis::start();
     let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{path}", redis.dir.path().display());
-    stands(
-        &recipe("redis"),
-        redis.dir.path(),
-        &[("PATH", path)],
-        || redis.ask(&["MGET", "{report}", "{report}:fence"]),
-    );
+    let environment = [("PATH", format!("{}:{path}", redis.dir.path().display()))];
+    let script = recipe("redis");
+    let contents = || redis.ask(&["MGET", "{report}", "{report}:fence"]);
+    // What is no fence, neither first nor later.
+    let refuses_what_is_no_fence = || {
+        let before = contents();
+        for fence in ["", "nan", "inf", "1e3", "-5", "0x10", " 5", "5.5"] {
+            let script = format!("FENCE='{fence}'\n{script}");
+            let output = run(&script, None, redis.dir.path(), &environment);
+            let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
+            assert_eq!(output.status.code(), Some(1), "{fence:?}: {output:?}");
+            assert!(
+                said.contains("no fence") && !said.contains("stale"),
+                "{fence:?}: {output:?}"
+            );
+            assert_eq!(contents(), before, "{fence:?}");
+        }
+    };
+    refuses_what_is_no_fence();
+    stands(&script, 1, redis.dir.path(), &environment, contents);
+    refuses_what_is_no_fence();
     assert_eq!(
         redis.ask(&["GET", "{report}:fence"]),
         "1796098403884123\n",
         "digits, not a rounded double"
     );
+    redis.ask(&["SET", "{report}:fence", "nan"]);
+    let output = run(&script, Some(i64::MAX), redis.dir.path(), &environment);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
 }

@@ -24,7 +24,13 @@ fn a_table_of_fences_and_a_trigger() {
         String::from_utf8(output.expect("sqlite3").stdout).expect("text")
     };
     query("CREATE TABLE report (line TEXT)");
-    stands(&recipe("sqlite"), dir.path(), &[], || {
+    stands(&recipe("sqlite"), 1, dir.path(), &[], || {
         query("SELECT count(*) FROM report; SELECT * FROM fence")
     });
+    // Another error has the code of a stale fence; what it says tells them apart.
+    query("DROP TABLE report");
+    let output = run(&recipe("sqlite"), Some(i64::MAX), dir.path(), &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("stale"), "{output:?}");
 }
