@@ -27,6 +27,11 @@ fn a_table_of_fences_and_a_trigger() {
     stands(&recipe("sqlite"), 1, dir.path(), &[], || {
         query("SELECT count(*) FROM report; SELECT * FROM fence")
     });
+    assert!(
+        !run(&recipe("sqlite"), Some(0), dir.path(), &[])
+            .status
+            .success()
+    );
     // Another error has the code of a stale fence; what it says tells them apart.
     query("DROP TABLE report");
     let output = run(&recipe("sqlite"), Some(i64::MAX), dir.path(), &[]);
