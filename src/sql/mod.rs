@@ -24,6 +24,7 @@ pub use self::table::{Table, quote};
 ///   answering.
 /// - SET LOCAL works through PgBouncer in transaction mode, leaks to nobody, and undoes what another client leaked.
 /// - The search path comes first, so that nothing after it can be looked up elsewhere.
+/// - What the catalogue's functions print is compared as text: the names of types, the default of a column.
 /// - The limits come before the statement, since a `statement_timeout` that is set inside a statement does not bound it.
 ///   `idle_in_transaction_session_timeout` ends us on the server if this machine freezes between the statement and
 ///   COMMIT, with the row locked.
@@ -33,6 +34,7 @@ pub use self::table::{Table, quote};
 const BEGIN: &str = "\
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL search_path = pg_catalog;
+SET LOCAL quote_all_identifiers = off;
 SET LOCAL statement_timeout = {statement_ms};
 SET LOCAL lock_timeout = {lock_ms};
 SET LOCAL idle_in_transaction_session_timeout = {idle_ms};
@@ -43,6 +45,7 @@ SELECT set_config('synchronous_commit', 'on', true)
 const BEGIN_READ: &str = "\
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY;
 SET LOCAL search_path = pg_catalog;
+SET LOCAL quote_all_identifiers = off;
 SET LOCAL statement_timeout = {statement_ms};
 SET LOCAL lock_timeout = {lock_ms};
 SET LOCAL idle_in_transaction_session_timeout = {idle_ms}";
