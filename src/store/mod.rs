@@ -183,7 +183,7 @@ impl Store {
             // The first try found the term and ended it; its COMMIT got no answer. Whatever came after it, came after it.
             Ok((
                 Sent {
-                    answer: Release::Lost(_),
+                    answer: Release::AlreadyReleased | Release::Lost(_),
                     ..
                 },
                 true,
