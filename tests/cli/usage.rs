@@ -72,6 +72,15 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["claim", "k", "-E", "256"], "256"),
         (&["claim", "k", "extra"], "extra"),
         (&["claim", "k", "--table", "a.b.c"], "schema.table"),
+        (
+            &["init", "--table", "pg_temp.lease"],
+            "pg_temp is a schema of the server's own",
+        ),
+        (&["status", "--table", "pg_temp_3.lease"], "pg_temp_3"),
+        (
+            &["claim", "k", "--table", "information_schema.lease"],
+            "information_schema",
+        ),
         (&["claim", "k", "--db-timeout", "0s"], "--db-timeout"),
         (&["run", "k"], "lease run [OPTIONS] <KEY> [--] <COMMAND>"),
         (&["run", "k", "--"], "no COMMAND after the key \"k\""),
