@@ -223,6 +223,29 @@ fn a_value_from_a_variable_is_refused_by_the_variables_name() {
 }
 
 #[test]
+fn a_connection_setting_is_refused_by_the_name_of_its_variable_or_service() {
+    let services = crate::support::keeper::dir("services").join("conf");
+    std::fs::write(&services, "[jobs]\nport=abc\n").expect("a file");
+    let port = "port is no number between 1 and 65535";
+    let cases = [
+        (("PGPORT", "abc"), format!("PGPORT: {port}\n")),
+        (("PGSSLMODE", "yes"), "PGSSLMODE: sslmode=".to_owned()),
+        (("PGSERVICE", "jobs"), format!("service \"jobs\": {port}\n")),
+    ];
+    for ((variable, value), told) in cases {
+        let out = Lease::new(["status"])
+            .env("PGSERVICEFILE", &services)
+            .env(variable, value)
+            .output()
+            .expect_code(2);
+        assert!(
+            out.stderr.starts_with(&format!("lease: {told}")),
+            "{told}: {out}"
+        );
+    }
+}
+
+#[test]
 fn an_empty_variable_is_none_for_lease_and_stays_as_it_is_for_the_job() {
     let variables = [
         "LEASE_TTL",
