@@ -83,8 +83,8 @@ pub const FATES: &[(&str, &str)] = &[
         "renewals are tried again; if none succeeds in time, the job is stopped before the lease expires, and lease exits 76",
     ),
     (
-        "the lease is taken (release --force, a row changed by hand)",
-        "the next heartbeat notices, the job is stopped, and lease exits 76 and names the new holder",
+        "the lease is taken (release --force, a row changed by hand) or the job releases it itself",
+        "the next heartbeat notices, the job is stopped, and lease exits 76 and names the new holder; if the job ended before that, lease says so and exits 76 too",
     ),
     (
         "the terminal is closed",

@@ -62,17 +62,32 @@ pub enum Access {
 /// A connection string, variable or file that can't be used. The text names the setting and says what would be right;
 /// it never holds a password.
 #[derive(Debug)]
-pub struct SettingsError(String);
+pub struct SettingsError {
+    text: String,
+    /// The keyword of the setting, where the text does not say where its value comes from.
+    about: Option<String>,
+}
 
 impl SettingsError {
     fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self {
+            text: text.into(),
+            about: None,
+        }
+    }
+
+    /// An error in the value of one setting; `Found` knows where that was found.
+    fn about(keyword: &str, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            about: Some(keyword.to_owned()),
+        }
     }
 }
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -66,7 +66,8 @@ pub(super) fn check(text: &str) -> Result<(), SettingsError> {
             .and_then(|a| a.split_once('='))
             .filter(|(n, _)| !n.is_empty())
         else {
-            return Err(SettingsError::new(
+            return Err(SettingsError::about(
+                "options",
                 "options: only -c name=value is understood, since a pooler refuses startup options",
             ));
         };
@@ -74,9 +75,12 @@ pub(super) fn check(text: &str) -> Result<(), SettingsError> {
         if !HARMLESS.contains(&name.as_str())
             && !HARMLESS_FAMILIES.iter().any(|f| name.starts_with(f))
         {
-            return Err(SettingsError::new(format!(
-                "options: {name:?} can't be honoured, since a pooler refuses startup options (use ALTER ROLE ... SET)"
-            )));
+            return Err(SettingsError::about(
+                "options",
+                format!(
+                    "options: {name:?} can't be honoured, since a pooler refuses startup options (use ALTER ROLE ... SET)"
+                ),
+            ));
         }
     }
     Ok(())

@@ -100,6 +100,16 @@ impl Settings {
     ) -> Result<Self, SettingsError> {
         let around = Surroundings::new(variable);
         let found = Found::gather(conninfo::parse(given.unwrap_or(""))?, &around)?;
+        let is_given = given.is_some_and(|g| !g.trim().is_empty());
+        Self::complete(&found, &around, is_given).map_err(|e| found.place(e))
+    }
+
+    /// What was found, with the defaults for the rest.
+    fn complete(
+        found: &Found,
+        around: &Surroundings<'_>,
+        is_given: bool,
+    ) -> Result<Self, SettingsError> {
         found.refuse_what_cannot_be_kept()?;
         options::check(found.get("options").unwrap_or(""))?;
         let user = match found.nonempty("user") {
@@ -126,13 +136,13 @@ impl Settings {
         }
         let tls = TlsSettings::find(
             &|name| found.get(name).map(str::to_owned),
-            &around,
+            around,
             &mut warnings,
         )?;
         if hosts.iter().any(|h| h.socket_directory().is_none()) {
             tls.check()?;
         }
-        let is_named = given.is_some_and(|g| !g.trim().is_empty())
+        let is_named = is_given
             || ["service", "host", "hostaddr", "dbname"]
                 .iter()
                 .any(|name| found.nonempty(name).is_some())

@@ -55,7 +55,8 @@ impl TlsSettings {
         };
         let mode = match (mode, &roots) {
             (Some(mode), Roots::System) if mode != SslMode::VerifyFull => {
-                return Err(SettingsError::new(
+                return Err(SettingsError::about(
+                    "sslrootcert",
                     "sslrootcert=system needs sslmode=verify-full: anyone can get a certificate from a public authority, \
                      but not one with the server's name",
                 ));
@@ -75,7 +76,8 @@ impl TlsSettings {
             .transpose()?
             .unwrap_or(false);
         if direct && mode < SslMode::Require {
-            return Err(SettingsError::new(
+            return Err(SettingsError::about(
+                "sslnegotiation",
                 "sslnegotiation=direct needs sslmode=require, verify-ca or verify-full: it can't fall back",
             ));
         }
@@ -113,7 +115,7 @@ impl TlsSettings {
         if self.mode < SslMode::Require {
             return Ok(());
         }
-        self.prepare().map(drop).map_err(SettingsError)
+        self.prepare().map(drop).map_err(SettingsError::new)
     }
 }
 
@@ -128,20 +130,23 @@ fn protocol_versions(
             .iter()
             .position(|n| n.eq_ignore_ascii_case(value))
             .ok_or_else(|| {
-                SettingsError::new(format!(
-                    "{name}={value:?} is none of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3"
-                ))
+                SettingsError::about(
+                    name,
+                    format!("{name}={value:?} is none of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3"),
+                )
             })
     };
     let least = least.map_or(Ok(2), |v| rank("ssl_min_protocol_version", v))?;
     let most = most.map_or(Ok(3), |v| rank("ssl_max_protocol_version", v))?;
     if least > most {
-        return Err(SettingsError::new(
+        return Err(SettingsError::about(
+            "ssl_min_protocol_version",
             "ssl_min_protocol_version is above ssl_max_protocol_version",
         ));
     }
     if most < 2 {
-        return Err(SettingsError::new(
+        return Err(SettingsError::about(
+            "ssl_max_protocol_version",
             "ssl_max_protocol_version: nothing below TLSv1.2 is spoken here",
         ));
     }

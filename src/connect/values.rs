@@ -96,10 +96,10 @@ pub(super) fn choice<T: Copy>(
     let hint = nearest_of(value, words.iter().copied())
         .map(|w| format!(": did you mean {w}?"))
         .unwrap_or_default();
-    Err(SettingsError::new(format!(
-        "{name}={value:?} is none of {}{hint}",
-        words.join(", ")
-    )))
+    Err(SettingsError::about(
+        name,
+        format!("{name}={value:?} is none of {}{hint}", words.join(", ")),
+    ))
 }
 
 /// A whole number, as `strtol` reads it.
@@ -107,7 +107,7 @@ pub(super) fn integer(name: &str, value: &str) -> Result<i32, SettingsError> {
     value
         .trim_matches(|c: char| c.is_ascii_whitespace())
         .parse()
-        .map_err(|_| SettingsError::new(format!("{name}={value:?} is no whole number")))
+        .map_err(|_| SettingsError::about(name, format!("{name}={value:?} is no whole number")))
 }
 
 /// A number of seconds; zero and less mean that the system, or nobody, sets a limit.
@@ -130,11 +130,7 @@ pub(super) fn port(value: &str) -> Result<u16, SettingsError> {
         .parse()
         .ok()
         .filter(|p: &u16| *p > 0)
-        .ok_or_else(|| {
-            SettingsError::new(
-                "port is no number between 1 and 65535 (in a URI a \"/\" that belongs to the password is written %2F)",
-            )
-        })
+        .ok_or_else(|| SettingsError::about("port", "port is no number between 1 and 65535"))
 }
 
 /// The ways in which a server may ask who is there (`require_auth`), by the words that libpq has for them.
@@ -152,21 +148,23 @@ impl AuthMethods {
         for item in value.split(',').map(str::trim) {
             let word = item.strip_prefix('!');
             if word.is_some() != unwanted {
-                return Err(SettingsError::new(
+                return Err(SettingsError::about(
+                    "require_auth",
                     "require_auth: methods with and without \"!\" can't be mixed",
                 ));
             }
             let word = word.unwrap_or(item);
             let Some(at) = METHODS.iter().position(|m| *m == word) else {
-                return Err(SettingsError::new(format!(
-                    "require_auth={word:?} is none of {}",
-                    METHODS.join(", ")
-                )));
+                return Err(SettingsError::about(
+                    "require_auth",
+                    format!("require_auth={word:?} is none of {}", METHODS.join(", ")),
+                ));
             };
             if allowed[at] != unwanted {
-                return Err(SettingsError::new(format!(
-                    "require_auth: {word} is given more than once"
-                )));
+                return Err(SettingsError::about(
+                    "require_auth",
+                    format!("require_auth: {word} is given more than once"),
+                ));
             }
             allowed[at] = !unwanted;
         }

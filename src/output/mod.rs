@@ -125,11 +125,17 @@ fn steers(c: char) -> bool {
 #[must_use]
 pub fn held_by(row: &Row) -> String {
     let left = human(whole_seconds(row.expires_in()));
+    let never = row.expires_in_ms >= status::FOREVER_MS;
     match &row.holder {
+        Some(holder) if never => format!(
+            "{} is held by {holder} (fence {}), never expires",
+            row.key, row.fence
+        ),
         Some(holder) => format!(
             "{} is held by {holder} (fence {}), expires in {left} unless renewed",
             row.key, row.fence
         ),
+        None if never => format!("{} was released, but stays closed forever", row.key),
         None => format!(
             "{} was released, but stays closed for another {left} (--hold-at-least)",
             row.key

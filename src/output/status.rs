@@ -78,12 +78,20 @@ fn columns(shown: &Shown) -> [String; 6] {
             nothing,
         ];
     };
+    // An expiry without a beginning ("-infinity") tells neither how long it was held, nor how long ago.
+    let ever = row.expires_in_ms > -FOREVER_MS;
     let held_for = match row.state {
-        LeaseState::Held | LeaseState::Expired => span(row.held_for_ms),
-        LeaseState::Cooling | LeaseState::Free => NOTHING.to_owned(),
+        LeaseState::Held | LeaseState::Expired if ever => span(row.held_for_ms),
+        LeaseState::Held | LeaseState::Expired | LeaseState::Cooling | LeaseState::Free => {
+            NOTHING.to_owned()
+        }
     };
     let expires_in = match row.state {
+        LeaseState::Held | LeaseState::Cooling if row.expires_in_ms >= FOREVER_MS => {
+            "never".to_owned()
+        }
         LeaseState::Held | LeaseState::Cooling => span(row.expires_in_ms),
+        LeaseState::Expired if !ever => "expired".to_owned(),
         LeaseState::Expired => format!("{} ago", span(row.expires_in_ms.saturating_neg())),
         LeaseState::Free => NOTHING.to_owned(),
     };
@@ -97,8 +105,8 @@ fn columns(shown: &Shown) -> [String; 6] {
     ]
 }
 
-/// Beyond this a row says "for ever" in one way or another (`infinity`, the year 9999).
-const FOREVER_MS: i64 = 1_000_000_000_000_000;
+/// Beyond this a row says "for ever" in one way or another (`infinity`, the year 99999).
+pub(super) const FOREVER_MS: i64 = 1_000_000_000_000_000;
 
 /// Milliseconds for people; whole seconds above one second.
 #[must_use]
@@ -199,7 +207,7 @@ mod tests {
         ]);
         assert!(table.contains("3m 20s ago"), "{table}");
         assert!(table.contains("cooling  -"), "{table}");
-        assert!(table.contains("forever"), "{table}");
+        assert!(table.contains("  never\n"), "{table}");
         assert!(
             table.ends_with("k        free     -       -                 -         -\n"),
             "{table}"

@@ -24,6 +24,7 @@ pub use self::table::{Table, quote};
 ///   answering.
 /// - SET LOCAL works through PgBouncer in transaction mode, leaks to nobody, and undoes what another client leaked.
 /// - The search path comes first, so that nothing after it can be looked up elsewhere.
+/// - What the catalogue's functions print is compared as text: the names of types, the default of a column.
 /// - The limits come before the statement, since a `statement_timeout` that is set inside a statement does not bound it.
 ///   `idle_in_transaction_session_timeout` ends us on the server if this machine freezes between the statement and
 ///   COMMIT, with the row locked.
@@ -33,6 +34,7 @@ pub use self::table::{Table, quote};
 const BEGIN: &str = "\
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL search_path = pg_catalog;
+SET LOCAL quote_all_identifiers = off;
 SET LOCAL statement_timeout = {statement_ms};
 SET LOCAL lock_timeout = {lock_ms};
 SET LOCAL idle_in_transaction_session_timeout = {idle_ms};
@@ -43,6 +45,7 @@ SELECT set_config('synchronous_commit', 'on', true)
 const BEGIN_READ: &str = "\
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY;
 SET LOCAL search_path = pg_catalog;
+SET LOCAL quote_all_identifiers = off;
 SET LOCAL statement_timeout = {statement_ms};
 SET LOCAL lock_timeout = {lock_ms};
 SET LOCAL idle_in_transaction_session_timeout = {idle_ms}";
@@ -200,13 +203,15 @@ SELECT CASE
   FROM pg_class AS c
  WHERE c.oid = to_regclass($1)";
 
-/// Whether a row that another program inserts without a fence gets one that is tied to the clock. No row: no such column.
-/// Parameter: the table's quoted name.
+/// Whether a row that another program inserts without a fence gets one that is tied to the clock. No row: no such column,
+/// or no table (a view has no default of its own). Parameter: the table's quoted name.
 ///
-/// With a constant as default, a key whose row was deleted begins anew below the fences that it has had.
+/// With another default, such as a constant or a sequence, or with none, where the program has to know a fence, a key whose
+/// row was deleted can begin anew below the fences that it has had.
 pub const FENCE_DEFAULT: &str = "\
 SELECT coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%clock_timestamp()%', false)
   FROM pg_attribute AS a
+  JOIN pg_class AS c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p')
   LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = to_regclass($1) AND a.attname = 'fence'";
 

@@ -17,7 +17,7 @@ impl Table {
     /// Reads `schema.table`, or a bare name for a table in `public`.
     ///
     /// # Errors
-    /// An empty part, one that is too long or holds a NUL, or more than one dot.
+    /// An empty part, one that is too long or holds a NUL, more than one dot, or a schema of the server's own.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let (schema, name) = text.split_once('.').unwrap_or(("public", text));
         for part in [schema, name] {
@@ -31,6 +31,12 @@ impl Table {
                     "--table {text:?} is too long: PostgreSQL keeps {IDENTIFIER_MAX_BYTES} bytes of a name"
                 )));
             }
+        }
+        // A table in pg_temp is gone with the connection that made it, and each operation has one of its own.
+        if schema.starts_with("pg_") || schema == "information_schema" {
+            return Err(Invalid::new(format!(
+                "--table {text:?}: {schema} is a schema of the server's own, where no lease can last"
+            )));
         }
         Ok(Self {
             schema: schema.to_owned(),
@@ -105,6 +111,13 @@ mod tests {
         );
         for bad in ["", ".", "a.", ".b", "a.b.c", "a\0b", &"x".repeat(64)] {
             assert!(Table::parse(bad).is_err(), "{bad:?}");
+        }
+        // PostgreSQL keeps what begins with pg_ to itself, in lower case only.
+        for bad in ["pg_temp", "pg_temp_3", "pg_catalog", "information_schema"] {
+            assert!(Table::parse(&format!("{bad}.lease")).is_err(), "{bad:?}");
+        }
+        for good in ["pg_lease", "pgjobs.lease", "PG_jobs.lease"] {
+            assert!(Table::parse(good).is_ok(), "{good:?}");
         }
     }
 }

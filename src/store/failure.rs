@@ -105,7 +105,11 @@ impl Failure {
         if let Some(detail) = db.detail() {
             message = format!("{message}: {detail}");
         }
-        let mut advice = advice(code, fault).map(str::to_owned);
+        // What is computed in a trigger comes with a context, and is no fence of ours.
+        let elsewhere = code == "22003" && db.where_().is_some();
+        let mut advice = advice(code, fault)
+            .filter(|_| !elsewhere)
+            .map(str::to_owned);
         if let Some(place) = inside(db) {
             fault = Fault::Refused;
             advice = Some(format!(
@@ -176,6 +180,11 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
         "42703" | "42P10" | "42804" | "42883" | "42809" => {
             return Some(
                 "the table is not a lease table: see `lease init --print`, or name another with --table",
+            );
+        }
+        "22003" => {
+            return Some(
+                "the fence can't grow: its column has to be a bigint; if it is one, the row has the largest fence there is, which no claim has made: find out who wrote it, and DELETE the row to start again from the clock",
             );
         }
         _ => {}

@@ -46,7 +46,7 @@ pub struct Store {
 pub struct Listing {
     /// The rows, by key.
     pub rows: Vec<Row>,
-    /// Whether a row that another program inserts gets a constant as its fence.
+    /// Whether a row that another program inserts gets a fence that is not tied to the clock.
     pub unsafe_default: bool,
     /// The name of the table, if there is none.
     pub no_table: Option<String>,
@@ -183,7 +183,7 @@ impl Store {
             // The first try found the term and ended it; its COMMIT got no answer. Whatever came after it, came after it.
             Ok((
                 Sent {
-                    answer: Release::Lost(_),
+                    answer: Release::AlreadyReleased | Release::Lost(_),
                     ..
                 },
                 true,
@@ -275,11 +275,11 @@ impl Store {
         }
     }
 
-    /// What people call the table, and the statement that gives its fence a safe default.
+    /// What can happen to fences in this table, and the statement that gives them a safe default.
     #[must_use]
     pub fn advice_on_fences(&self) -> String {
         format!(
-            "in {} a deleted row's fence starts again from a constant when another program inserts it: the table's owner mends that with: {}",
+            "in {} the fence of a deleted row can start again lower when another program inserts it: the table's owner mends that with: {}",
             self.table.shown(),
             self.statements.safe_default
         )

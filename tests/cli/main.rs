@@ -17,6 +17,7 @@ mod run_signals;
 mod run_stop;
 mod run_streams;
 mod run_terminal;
+mod settings;
 mod shared_table;
 mod statements;
 mod status;

@@ -189,3 +189,33 @@ fn a_loss_while_the_job_ends_by_itself_is_still_a_loss() {
     assert!(out.stderr.contains("thief-1"), "{out}");
     assert_eq!(column(shared(), &key, "holder"), "thief-1", "not touched");
 }
+
+#[test]
+fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it() {
+    // An operator's, by force; and the job's, as its last act.
+    for by_job in [false, true] {
+        let key = key();
+        let mut script = "echo ready; read end".to_owned();
+        if by_job {
+            script = format!("{script}; {} release", env!("CARGO_BIN_EXE_lease"));
+        }
+        let job = run(&["--ttl", "1h"], &key, &["sh", "-c", &script])
+            .open_input()
+            .on(shared())
+            .spawn();
+        job.wait_for_line("ready");
+        if !by_job {
+            crate::lease(&["release", "--force", &key])
+                .output()
+                .expect_code(0);
+        }
+        job.close_input();
+        let out = job.wait().expect_code(76);
+        assert_eq!(
+            out.stderr,
+            format!(
+                "lease: {key} was lost before the job ended: it has been released, by force or by the job itself\n"
+            )
+        );
+    }
+}

@@ -107,3 +107,35 @@ fn a_default_that_lets_fences_start_again_is_pointed_out_and_can_be_mended() {
         "t"
     );
 }
+
+#[test]
+fn every_default_but_the_clock_is_pointed_out_and_a_view_is_not() {
+    let server = shared();
+    let defaults = [
+        "DEFAULT 1",
+        "",
+        "DEFAULT nextval('public.fences')",
+        "DEFAULT (extract(epoch FROM now()) * 1000000)::bigint",
+    ];
+    for default in defaults {
+        let database = database(server);
+        let ddl = reports_own::DDL.replace("DEFAULT 1", default);
+        server.psql_in(&database, "CREATE SEQUENCE public.fences");
+        server.psql_in(&database, &ddl);
+        server.psql_in(&database, "CREATE VIEW public.seen AS TABLE public.lease");
+        let status = |table: &str| {
+            Lease::new(["status", "--table", table])
+                .url(server.url_for("postgres", &database))
+                .output()
+                .expect_code(0)
+                .stderr
+        };
+        assert!(
+            status("lease").contains(
+                "in public.lease the fence of a deleted row can start again lower when another program inserts it: "
+            ),
+            "{default:?}"
+        );
+        assert_eq!(status("seen"), "lease: no leases\n", "{default:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What the statements promise, seen from the server.
 
-use crate::support::table::{change, lock_row};
+use crate::support::table::{change, delete, lock_row};
 use crate::support::{Lease, Server, key, shared, until};
 use crate::{claimed, column, database, lease, term, with_term};
 
@@ -250,5 +250,22 @@ fn a_clock_set_back_does_not_cost_a_holder_its_lease() {
         "t"
     );
     with_term("release", &held).output().expect_code(0);
+    assert!(claimed(&key, &[]).fence > held.fence);
+}
+
+#[test]
+fn a_fence_that_can_not_grow_is_explained() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    with_term("release", &held).output().expect_code(0);
+    change(shared(), &key, "fence = 9223372036854775807");
+    let out = lease(&["claim", &key]).output().expect_code(69);
+    assert_eq!(
+        out.stderr,
+        format!(
+            "lease: cannot claim {key}: bigint out of range (the fence can't grow: its column has to be a bigint; if it is one, the row has the largest fence there is, which no claim has made: find out who wrote it, and DELETE the row to start again from the clock)\n"
+        )
+    );
+    delete(shared(), &key);
     assert!(claimed(&key, &[]).fence > held.fence);
 }

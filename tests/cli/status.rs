@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::job::around;
 use crate::support::{Lease, Server, key, shared, until};
-use crate::{claimed, database, fields, lease, literal, with_term, with_term_and};
+use crate::{claimed, database, fields, lease, with_term, with_term_and};
 
 fn json(args: &[&str]) -> Vec<serde_json::Value> {
     let out = lease(args).output().expect_code(0);
@@ -131,15 +131,51 @@ fn a_row_can_not_write_to_the_terminal() {
 }
 
 #[test]
-fn rows_that_never_end_are_shown() {
-    let key = key();
-    shared().psql(&format!(
-        "INSERT INTO public.lease (key, holder, fence, expires_at) VALUES ({}, 'hand', 7, 'infinity')",
-        literal(&key)
-    ));
-    let out = lease(&["status", &key]).output().expect_code(0).stdout;
-    assert!(out.contains("held") && out.contains("forever"), "{out}");
-    lease(&["claim", &key]).output().expect_code(75);
+fn rows_without_an_end_or_a_beginning_are_told_of_in_the_same_words() {
+    let database = database(shared());
+    let url = shared().url_for("postgres", &database);
+    shared().psql_in(
+        &database,
+        "CREATE TABLE public.lease (key text PRIMARY KEY, holder text, fence bigint, acquired_at timestamptz,
+             expires_at timestamptz);
+         INSERT INTO public.lease VALUES ('endless', 'hand', 7, clock_timestamp(), 'infinity'),
+             ('closed', '', 7, clock_timestamp(), 'infinity'), ('over', 'hand', 7, '-infinity', '-infinity')",
+    );
+    let call = |words: &[&str]| Lease::new(words).url(&url).output();
+    let out = call(&["status", "endless", "closed", "over"]).expect_code(0);
+    let ends: Vec<(&str, &str)> = out
+        .stdout
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let mut words = line.split_whitespace();
+            (
+                words.nth(1).expect("a state"),
+                words.last().expect("an end"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            ("cooling", "never"),
+            ("held", "never"),
+            ("expired", "expired")
+        ],
+        "{out}"
+    );
+    let told = [
+        (
+            "endless",
+            "endless is held by hand (fence 7), never expires",
+        ),
+        ("closed", "closed was released, but stays closed forever"),
+    ];
+    for (key, told) in told {
+        let out = call(&["claim", key]).expect_code(75);
+        assert!(out.stderr.contains(told), "{out}");
+    }
+    call(&["claim", "over"]).expect_code(0);
 }
 
 #[test]

@@ -72,6 +72,15 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["claim", "k", "-E", "256"], "256"),
         (&["claim", "k", "extra"], "extra"),
         (&["claim", "k", "--table", "a.b.c"], "schema.table"),
+        (
+            &["init", "--table", "pg_temp.lease"],
+            "pg_temp is a schema of the server's own",
+        ),
+        (&["status", "--table", "pg_temp_3.lease"], "pg_temp_3"),
+        (
+            &["claim", "k", "--table", "information_schema.lease"],
+            "information_schema",
+        ),
         (&["claim", "k", "--db-timeout", "0s"], "--db-timeout"),
         (&["run", "k"], "lease run [OPTIONS] <KEY> [--] <COMMAND>"),
         (&["run", "k", "--"], "no COMMAND after the key \"k\""),
@@ -211,6 +220,29 @@ fn a_value_from_a_variable_is_refused_by_the_variables_name() {
         .env("FENCE", "-1")
         .output()
         .expect_code(2);
+}
+
+#[test]
+fn a_connection_setting_is_refused_by_the_name_of_its_variable_or_service() {
+    let services = crate::support::keeper::dir("services").join("conf");
+    std::fs::write(&services, "[jobs]\nport=abc\n").expect("a file");
+    let port = "port is no number between 1 and 65535";
+    let cases = [
+        (("PGPORT", "abc"), format!("PGPORT: {port}\n")),
+        (("PGSSLMODE", "yes"), "PGSSLMODE: sslmode=".to_owned()),
+        (("PGSERVICE", "jobs"), format!("service \"jobs\": {port}\n")),
+    ];
+    for ((variable, value), told) in cases {
+        let out = Lease::new(["status"])
+            .env("PGSERVICEFILE", &services)
+            .env(variable, value)
+            .output()
+            .expect_code(2);
+        assert!(
+            out.stderr.starts_with(&format!("lease: {told}")),
+            "{told}: {out}"
+        );
+    }
 }
 
 #[test]

@@ -265,3 +265,23 @@ fn a_release_whose_answer_is_cut_off_is_no_loss_when_somebody_else_was_waiting()
     assert_eq!(out.stderr, "");
     second.wait().expect_code(0);
 }
+
+#[test]
+fn a_run_whose_release_is_cut_off_ends_as_its_job_does() {
+    let server = Server::start_plain();
+    let proxy = Proxy::to(&server);
+    claim(&server.url(), "another", &[]);
+    for what in [AtCommit::CutAnswer, AtCommit::CutRequest] {
+        let key = key();
+        let job = ["run", &key, "--", "sh", "-c", "echo ready; read end; true"];
+        let run = Lease::new(job).open_input().url(proxy.url()).spawn();
+        run.wait_for_line("ready");
+        let before = proxy.commits_disturbed();
+        proxy.at_next_commits(1, what);
+        run.close_input();
+        let out = run.wait().expect_code(0);
+        assert_eq!(out.stderr, "");
+        assert_eq!(proxy.commits_disturbed(), before + 1);
+        assert_eq!(column(&server, &key, "holder"), "");
+    }
+}

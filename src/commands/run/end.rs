@@ -84,8 +84,16 @@ impl Guard {
                     }
                     Ok(Released::LostBefore(loss)) => {
                         self.speaker.error(format!(
-                            "{key} was lost before the job ended: {}",
-                            output::loss(&loss)
+                            "{key} was lost before the job ended: {}{}",
+                            output::loss(&loss),
+                            match loss {
+                                Loss::Released => ", by force or by the job itself",
+                                Loss::Taken(_)
+                                | Loss::Mismatch { .. }
+                                | Loss::Expired
+                                | Loss::NoRow
+                                | Loss::NoTable(_) => "",
+                            }
                         ));
                         return true;
                     }
@@ -155,7 +163,13 @@ fn keep_releasing(
     let mut failures = 0;
     loop {
         match store.release(lease, hold, until.remaining()) {
-            Ok(Release::Released | Release::AlreadyReleased) => return Released::Yes,
+            Ok(Release::Released) => return Released::Yes,
+            // Nobody has asked in this run's name before, so it was somebody else.
+            Ok(Release::AlreadyReleased) if failures == 0 => {
+                return Released::LostBefore(Loss::Released);
+            }
+            // A try that failed here may have arrived there.
+            Ok(Release::AlreadyReleased) => return Released::Yes,
             Ok(Release::Lost(loss)) if failures == 0 => return Released::LostBefore(loss),
             Ok(Release::Lost(_)) => return Released::PassedOn,
             Err(failure) => {
