@@ -1,0 +1,106 @@
+//! The table itself: making it where it is missing, and what is installed beside it.
+
+use std::sync::Arc;
+
+use postgres::Client;
+use postgres::types::Type;
+
+use super::bounded::Answer;
+use super::operate::Plan;
+use super::outcome::query;
+use super::{Failure, Store};
+use crate::clock::BootTime;
+use crate::connect::Access;
+use crate::fault::Fault;
+use crate::sql;
+
+impl Store {
+    /// What can happen to fences in this table, and the statement that gives them a safe default.
+    #[must_use]
+    pub fn advice_on_fences(&self) -> String {
+        format!(
+            "in {} the fence of a deleted row can start again lower when another program inserts it: the table's owner mends that with: {}",
+            self.table.shown(),
+            self.statements.safe_default
+        )
+    }
+
+    /// Makes the table where it is missing.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses.
+    pub fn make_table(&self) -> Result<(), Failure> {
+        self.make_table_by(BootTime::now() + self.limit)
+    }
+
+    /// Installs something beside the table, by a script that may be run again.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses.
+    pub fn install(&self, script: &str) -> Result<(), Failure> {
+        let plan = Plan {
+            what: "install",
+            access: Access::Write,
+            limit: self.limit,
+            idle: self.limit,
+            repeatable: true,
+        };
+        let answered = self.operate(&plan, None, || {
+            let script = script.to_owned();
+            move |client: &mut Client| {
+                client
+                    .batch_execute(&script)
+                    .map_err(|e| Failure::of_install(&e))?;
+                Ok(Answer {
+                    answer: (),
+                    wrote: true,
+                })
+            }
+        });
+        answered.map(|_| ())
+    }
+
+    pub(super) fn make_table_by(&self, by: BootTime) -> Result<(), Failure> {
+        let plan = Plan {
+            what: "make the table",
+            access: Access::Write,
+            limit: by.remaining(),
+            idle: self.limit,
+            repeatable: true,
+        };
+        let (name, shown) = (self.table.quoted(), self.table.shown());
+        let answered = self.operate(&plan, None, || {
+            let (statements, name) = (Arc::clone(&self.statements), name.clone());
+            let shown = shown.clone();
+            move |client: &mut Client| {
+                query(client, sql::MAKE_LOCK, &[(&name, Type::TEXT)])?;
+                let exists = query(client, sql::EXISTS, &[(&name, Type::TEXT)])?;
+                let exists: bool = exists.first().is_some_and(|r| r.get(0));
+                if !exists {
+                    client
+                        .batch_execute(&statements.create)
+                        .map_err(|e| Failure::from_postgres(&e))?;
+                }
+                let shape = query(client, sql::MISSHAPEN, &[(&name, Type::TEXT)])?;
+                if let Some(fault) = shape.first().and_then(|r| r.get::<_, Option<String>>(0)) {
+                    return Err(Failure::new(
+                        Fault::Refused,
+                        format!("{shown} exists, but is not a lease table: {fault} (name another with --table)"),
+                    ));
+                }
+                Ok(Answer {
+                    answer: (),
+                    wrote: true,
+                })
+            }
+        });
+        match answered {
+            Err(failure) if failure.fault == Fault::Denied => Err(failure.advise(&format!(
+                "let a role that may create tables run `lease init`, and GRANT SELECT, INSERT, UPDATE ON {} TO {}",
+                self.table.shown(),
+                sql::quote(self.settings.user())
+            ))),
+            answered => answered.map(|_| ()),
+        }
+    }
+}
