@@ -103,6 +103,10 @@ impl Proxy {
             let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port()));
             let _ = thread.join();
             self.change(|state| state.closing = false);
+            // A program that another test starts at this moment has the listening socket as well, until its exec closes it.
+            until("the kernel refuses connections", || {
+                TcpStream::connect((Ipv4Addr::LOCALHOST, self.port())).is_err()
+            });
         }
         drop(acceptor);
         self.cut();
