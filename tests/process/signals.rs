@@ -6,15 +6,25 @@ use nix::sys::signal::Signal::{self, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, 
 
 use super::job;
 use super::support::job::around;
-use super::support::{Lease, key, shared, skip, stays, until};
+use super::support::{Lease, Running, key, shared, skip, stays, until};
 
-/// Says the name of each signal that it gets, and ends when its input does.
+/// Says the name of each signal that it gets, and ends when it is told to.
 const LISTENER: &str = "for s in HUP INT QUIT USR1 USR2 ALRM TERM CONT WINCH PWR RTMIN+3; do \
      trap \"echo got-$s\" $s; done; echo ready; \
-     while :; do read line && break; done; echo end";
+     while :; do read line && [ \"$line\" = end ] && break; done; echo end";
 
 fn count(text: &str, part: &str) -> usize {
     text.lines().filter(|line| *line == part).count()
+}
+
+/// Waits until the job has said so often that it got this signal. When one comes just before bash begins to read, bash says
+/// so only once it has read a line; so it gets some.
+#[track_caller]
+fn heard(run: &Running, name: &str, times: usize) {
+    until(&format!("the job has got {name}"), || {
+        run.write("\n");
+        count(&run.stdout(), &format!("got-{name}")) == times
+    });
 }
 
 #[test]
@@ -27,21 +37,19 @@ fn every_signal_reaches_the_job_once_and_no_other_does() {
     let names = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM", "PWR"];
     for name in names {
         run.signal(format!("SIG{name}").parse::<Signal>().expect("a signal"));
-        run.wait_for_line(&format!("got-{name}"));
+        heard(&run, name, 1);
     }
     let real_time = libc::SIGRTMIN() + 3;
     let kill = std::process::Command::new("kill")
         .args([format!("-{real_time}"), run.pid().to_string()])
         .status();
     assert!(kill.expect("kill").success());
-    run.wait_for_line("got-RTMIN+3");
-    // bash goes on reading for this one, and says so only afterwards.
+    heard(&run, "RTMIN+3", 1);
     run.signal(Signal::SIGWINCH);
     run.signal(SIGHUP);
-    until("both were passed on", || {
-        count(&run.stdout(), "got-HUP") == 2
-    });
-    run.write("line\n");
+    heard(&run, "WINCH", 1);
+    heard(&run, "HUP", 2);
+    run.write("end\n");
     let output = run.wait().expect_code(0);
     for name in names.into_iter().chain(["RTMIN+3", "WINCH"]) {
         let expected = if name == "HUP" { 2 } else { 1 };
