@@ -35,6 +35,7 @@ pub const VERSION: u32 = 2;
 /// - What is there already is looked at before anything is touched. Somebody else's table could have triggers, which would run
 ///   with the owner's rights, or an owner who lowers a fence; somebody else's function need not check anything. An UNLOGGED
 ///   table is empty after a crash.
+///   So is a trigger that somebody has laid while he had the right to.
 /// - The fillfactor leaves room in the page, so that a rising fence stays a HOT update.
 /// - SECURITY DEFINER, so that a role needs EXECUTE and no right on the table, by which it could lower a fence. Hence the fixed
 ///   search path, with `pg_temp` last, and the schema before every name.
@@ -76,6 +77,10 @@ BEGIN
                                 AND i.indnkeyatts = 1 AND i.indpred IS NULL
               JOIN pg_attribute AS k ON k.attrelid = c.oid AND k.attnum = i.indkey[0] AND k.attname = 'resource'
              WHERE c.oid = kept AND c.relkind = 'r' AND c.relpersistence = 'p'
+               AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
+               AND NOT EXISTS (SELECT FROM pg_rewrite AS r WHERE r.ev_class = c.oid)
+               AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE c.oid IN (h.inhrelid, h.inhparent))
+               AND NOT c.relrowsecurity
                AND (SELECT array_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) ORDER BY a.attname)
                       FROM pg_attribute AS a
                      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
@@ -84,7 +89,8 @@ BEGIN
                 ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = kept || ' is there already, and is not the table of lease_check_fence',
                 HINT = 'It would be a logged table with the columns resource text (the primary key), fence bigint and'
-                    || ' since timestamptz. Find out what it is for. Then drop it, or rename it.';
+                    || ' since timestamptz, and without triggers, rules or policies. Find out what it is for. Then drop it,'
+                    || ' or rename it.';
         END IF;
     END IF;
 

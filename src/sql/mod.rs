@@ -216,22 +216,24 @@ SELECT coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%clock_timestamp()%', fals
  WHERE a.attrelid = to_regclass($1) AND a.attname = 'fence'";
 
 /// Gives the column that default.
-const SAFE_DEFAULT: &str =
-    "ALTER TABLE {t} ALTER COLUMN fence SET DEFAULT {micros:clock_timestamp()}";
+const SAFE_DEFAULT: &str = "ALTER TABLE {t} ALTER COLUMN fence SET DEFAULT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint";
 
 /// Makes the table.
 ///
 /// - The CHECK turns a wrong duration into an error instead of a lease that nobody can see.
 /// - No index but the primary key, and room in each page: heartbeats stay HOT updates, and the table does not grow.
 /// - The default of `fence` is for programs that insert rows with statements of their own.
+/// - Types, functions and operators by their schema: the printed script runs under whatever search path a migration has, and
+///   what is found first there is evaluated by every claim afterwards.
 const CREATE: &str = "\
 CREATE TABLE IF NOT EXISTS {t} (
-    key         text        PRIMARY KEY,
-    holder      text        NOT NULL,
-    fence       bigint      NOT NULL DEFAULT {micros:pg_catalog.clock_timestamp()},
-    acquired_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
-    expires_at  timestamptz NOT NULL,
-    CONSTRAINT lease_validity CHECK (expires_at > acquired_at)
+    key         pg_catalog.text PRIMARY KEY,
+    holder      pg_catalog.text NOT NULL,
+    fence       bigint          NOT NULL
+                DEFAULT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint,
+    acquired_at timestamp with time zone NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    expires_at  timestamp with time zone NOT NULL,
+    CONSTRAINT lease_validity CHECK (expires_at OPERATOR(pg_catalog.>) acquired_at)
 ) WITH (fillfactor = 50)";
 
 /// The limits of one operation, as the server enforces them.

@@ -149,6 +149,43 @@ fn with_fencing_installs_the_check_and_print_shows_the_same() {
     }
 }
 
+/// A migration may run with a schema in its search path where others can create things.
+#[test]
+fn the_printed_sql_means_the_same_under_any_search_path() {
+    let server = shared();
+    let database = database(server);
+    let printed = Lease::new(["init", "--print"]).output().expect_code(0);
+    server.psql_in(
+        &database,
+        &format!(
+            "CREATE SCHEMA evil;
+             CREATE FUNCTION evil.times(numeric, int) RETURNS numeric LANGUAGE sql AS 'SELECT 42::numeric';
+             CREATE OPERATOR evil.* (LEFTARG = numeric, RIGHTARG = int, FUNCTION = evil.times);
+             CREATE FUNCTION evil.later(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+             CREATE OPERATOR evil.> (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = evil.later);
+             CREATE FUNCTION evil.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$SELECT 'epoch'::timestamptz$$;
+             CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false);
+             CREATE DOMAIN evil.timestamptz AS pg_catalog.timestamptz CHECK (false);
+             SET search_path = evil, pg_catalog;
+             {}",
+            printed.stdout
+        ),
+    );
+    let url = server.url_for("postgres", &database);
+    Lease::new(["claim", "k"]).url(&url).output().expect_code(0);
+    let fence = server.psql_in(
+        &database,
+        "INSERT INTO public.lease (key, holder, expires_at) VALUES ('l', 'h', clock_timestamp() + '1h') RETURNING fence > 1000000000000000",
+    );
+    assert_eq!(fence, "t");
+    let said = Lease::new(["init"])
+        .url(&url)
+        .output()
+        .expect_code(0)
+        .stderr;
+    assert_eq!(said, "lease: public.lease is ready\n");
+}
+
 #[test]
 fn what_stands_in_the_way_of_the_check_is_told_by_its_name_and_the_leases_go_on() {
     let server = shared();

@@ -74,6 +74,12 @@ fn what_is_not_its_own_table_or_function_is_left_alone() {
         format!("CREATE TABLE lease_fence ({whole}, more text NOT NULL)"),
         // Empty after a crash.
         format!("CREATE UNLOGGED TABLE lease_fence ({whole})"),
+        format!("CREATE TABLE lease_fence ({whole});
+                 CREATE RULE r AS ON INSERT TO lease_fence DO INSTEAD NOTHING"),
+        format!("CREATE TABLE lease_fence ({whole});
+                 CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.fence := 1; RETURN NEW; END';
+                 CREATE TRIGGER t BEFORE INSERT ON lease_fence FOR EACH ROW EXECUTE FUNCTION f()"),
+        format!("CREATE TABLE lease_fence ({whole}); ALTER TABLE lease_fence ENABLE ROW LEVEL SECURITY"),
         "CREATE VIEW lease_fence AS SELECT 'r'::text AS resource, 1::bigint AS fence, now() AS since"
             .to_owned(),
         "CREATE SEQUENCE lease_fence".to_owned(),

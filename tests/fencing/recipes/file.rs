@@ -2,9 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread;
 
 use nix::sys::signal::{Signal, killpg};
@@ -12,7 +10,7 @@ use nix::unistd::Pid;
 
 use super::{dir, run, stands};
 use crate::page::recipe;
-use crate::support::{programs, until};
+use crate::support::{LIMIT, Lease, programs, until};
 
 /// Writes once, with a umask that the recipe has to heed.
 fn script() -> String {
@@ -173,15 +171,12 @@ fn a_writer_that_is_ended_by_a_signal_leaves_nothing_behind() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let dir = dir();
         // Its input does not end.
-        let mut writer = Command::new("sh")
+        let writer = Lease::program("sh")
             .args(["-c", &format!("{}\npublish report.txt", recipe("file"))])
-            .current_dir(dir.path())
+            .dir(dir.path())
             .env("FENCE", "5")
-            .stdin(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .expect("sh");
+            .open_input()
+            .spawn();
         let written = || -> u64 {
             let sizes = names(dir.path())
                 .into_iter()
@@ -189,9 +184,8 @@ fn a_writer_that_is_ended_by_a_signal_leaves_nothing_behind() {
             sizes.sum()
         };
         until("it has begun to write", || written() > 0);
-        let group = Pid::from_raw(writer.id().try_into().expect("a pid"));
-        killpg(group, signal).expect("a signal");
-        assert!(!writer.wait().expect("waits").success(), "{signal}");
+        killpg(Pid::from_raw(writer.pid()), signal).expect("a signal");
+        assert!(!writer.wait_exit(LIMIT).success(), "{signal}");
         until("its file is gone", || names(dir.path()).is_empty());
     }
 }

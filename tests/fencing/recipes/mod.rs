@@ -169,7 +169,7 @@ fn a_sql_table_without_the_function() {
         row.expect("a table").get(0)
     });
     // What the page says about `<`: the second write of one holder would be refused.
-    let strict = script.replace("<= :fence", "< :fence");
+    let strict = script.replace("<= :'fence'", "< :'fence'");
     let later = Some(1_896_098_343_884_123);
     assert!(
         run(&strict, later, dir().path(), &libpq(&resource))
@@ -210,6 +210,11 @@ fn a_sql_table_that_can_not_be_asked_calls_no_fence_stale() {
         .connect()
         .batch_execute("CREATE TABLE report (id int, body text, last_fence bigint)")
         .expect("a table");
+    // It is a value, never a piece of the statement.
+    for fence in ["last_fence", "5.4", "5--", "NULL"] {
+        let (ended, said) = fails(fence, None);
+        assert_eq!(ended, Some(3), "{said}");
+    }
     let (ended, said) = fails("5", None);
     assert_eq!(ended, Some(76), "{said}");
     assert!(said.contains("stale, or no such row"), "{said}");

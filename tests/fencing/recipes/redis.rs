@@ -75,7 +75,17 @@ fn a_value_and_its_fence() {
     // What is no fence, neither first nor later.
     let refuses_what_is_no_fence = || {
         let before = contents();
-        for fence in ["", "nan", "inf", "1e3", "-5", "0x10", " 5", "5.5"] {
+        for fence in [
+            "",
+            "nan",
+            "inf",
+            "1e3",
+            "-5",
+            "0x10",
+            " 5",
+            "5.5",
+            "9007199254740994",
+        ] {
             let script = format!("FENCE='{fence}'\n{script}");
             let output = run(&script, None, redis.dir.path(), &environment);
             let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
