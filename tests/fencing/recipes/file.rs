@@ -170,7 +170,6 @@ fn a_new_file_has_the_mode_of_the_umask_and_a_later_one_that_of_the_file_before(
 fn a_writer_that_is_ended_by_a_signal_leaves_nothing_behind() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let dir = dir();
-        // Its input does not end.
         let writer = Lease::program("sh")
             .args(["-c", &format!("{}\npublish report.txt", recipe("file"))])
             .dir(dir.path())
@@ -185,6 +184,8 @@ fn a_writer_that_is_ended_by_a_signal_leaves_nothing_behind() {
         };
         until("it has begun to write", || written() > 0);
         killpg(Pid::from_raw(writer.pid()), signal).expect("a signal");
+        // Whoever makes the contents belongs to the job, too, and is ended by the same signal.
+        writer.close_input();
         assert!(!writer.wait_exit(LIMIT).success(), "{signal}");
         until("its file is gone", || names(dir.path()).is_empty());
     }
