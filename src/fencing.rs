@@ -102,12 +102,12 @@ BEGIN
                 ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = installed || ' is there already, and belongs to ' || owner,
                 HINT = 'Find out who made it. Then install as that role, or drop it.';
-        ELSIF remark IS NULL OR remark !~ '^lease fencing [0-9]{1,9}:' THEN
+        ELSIF remark IS NULL OR remark !~ '^lease fencing [0-9]+:' THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = installed || ' is there already, and is not what lease has installed',
                 HINT = 'Find out what it is for. Then drop it, or rename it.';
-        ELSIF substring(remark, '^lease fencing ([0-9]+)')::int4 > {version} THEN
+        ELSIF substring(remark, '^lease fencing ([0-9]+)')::numeric > {version} THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = 'a newer lease_check_fence is installed (' || remark || ')',
@@ -248,8 +248,6 @@ mod tests {
     #[test]
     fn every_place_is_filled_in() {
         for text in [ddl("\"jobs\""), drop_ddl("\"jobs\"")] {
-            // Two braces are a regular expression's.
-            let text = text.replace("{1,9}", "");
             assert!(!text.contains(['{', '}']), "{text}");
             assert!(text.contains("\"jobs\".lease_fence"), "{text}");
         }

@@ -31,9 +31,9 @@ pub(super) fn expand(text: &str) -> String {
     out
 }
 
-/// Microseconds since 1970. Exact as a double (before PostgreSQL 14) as well as as a numeric; below 2^53 until 2255.
+/// Microseconds since 1970. The operator by its schema, since this also stands in what is printed for others to run. Exact as a double (before PostgreSQL 14) as well as as a numeric; below 2^53 until 2255.
 fn micros(instant: &str) -> String {
-    format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
+    format!("(extract(epoch FROM {instant}) OPERATOR(pg_catalog.*) 1000000)::bigint")
 }
 
 /// `acquired_at, expires_at` of a term that ends now, or `hold` after it began. One microsecond apart at least, for the

@@ -216,7 +216,8 @@ SELECT coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%clock_timestamp()%', fals
  WHERE a.attrelid = to_regclass($1) AND a.attname = 'fence'";
 
 /// Gives the column that default.
-const SAFE_DEFAULT: &str = "ALTER TABLE {t} ALTER COLUMN fence SET DEFAULT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint";
+const SAFE_DEFAULT: &str =
+    "ALTER TABLE {t} ALTER COLUMN fence SET DEFAULT {micros:pg_catalog.clock_timestamp()}";
 
 /// Makes the table.
 ///
@@ -230,7 +231,7 @@ CREATE TABLE IF NOT EXISTS {t} (
     key         pg_catalog.text PRIMARY KEY,
     holder      pg_catalog.text NOT NULL,
     fence       bigint          NOT NULL
-                DEFAULT (extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint,
+                DEFAULT {micros:pg_catalog.clock_timestamp()},
     acquired_at timestamp with time zone NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     expires_at  timestamp with time zone NOT NULL,
     CONSTRAINT lease_validity CHECK (expires_at OPERATOR(pg_catalog.>) acquired_at)

@@ -125,9 +125,7 @@ impl Failure {
             None => failure,
         }
     }
-}
 
-impl Failure {
     /// What an error means of a script that installs something: the server's own hint is the advice, since the script has
     /// written it.
     pub(super) fn of_install(error: &postgres::Error) -> Self {

@@ -1,6 +1,5 @@
 //! Those who claim, write, renew and release: some in this process, many steps a second, some as jobs of the real `lease run`.
 
-use std::thread;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -42,18 +41,16 @@ impl<'a> Hand<'a> {
 
     pub(super) fn turn(&mut self, random: &mut Rng) {
         match random.u8(..100) {
-            0..30 => self.claim(random),
-            30..60 => self.write(random),
-            60..65 => self.renew(),
-            65..75 => self.release(random),
-            75..82 => self.sql(
+            0..35 => self.claim(random),
+            35..70 => self.write(random),
+            70..75 => self.renew(),
+            75..85 => self.release(random),
+            85..94 => self.sql(
                 "expiries",
                 "UPDATE public.lease SET acquired_at = clock_timestamp() - interval '1 day',
                         expires_at = clock_timestamp()",
             ),
-            82..87 => self.sql("deletions", "DELETE FROM public.lease"),
-            // A pause between any two steps, for the others to go on in.
-            _ => thread::sleep(Duration::from_millis(random.u64(..50))),
+            _ => self.sql("deletions", "DELETE FROM public.lease"),
         }
     }
 
@@ -96,9 +93,9 @@ impl<'a> Hand<'a> {
         };
         let fence = self.terms[back - random.usize(..=back.min(2))].fence.get();
         let level = LEVELS[random.usize(..LEVELS.len())];
-        let open = Duration::from_millis(random.u64(..20));
+        let seconds = random.f64() / 50.0;
         let sent = self.scene.history.now();
-        match state(self.try_write(fence, level, open)).as_str() {
+        match state(self.try_write(fence, level, seconds)).as_str() {
             "" => self.scene.history.accepted(sent, fence),
             SQLSTATE_STALE => self.note("stale writes refused"),
             // A newer fence has come after this transaction's snapshot.
@@ -107,18 +104,13 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// The transaction stays open for a while, as in a job that freezes within it.
-    fn try_write(
-        &mut self,
-        fence: i64,
-        level: IsolationLevel,
-        open: Duration,
-    ) -> Result<(), Error> {
+    /// The write takes so long, as one of many rows does.
+    fn try_write(&mut self, fence: i64, level: IsolationLevel, seconds: f64) -> Result<(), Error> {
         let builder = self.resource.build_transaction().isolation_level(level);
         let mut transaction = builder.start()?;
         check(&mut transaction, Scene::KEY, fence)?;
         transaction.execute("INSERT INTO writes VALUES ($1, $2)", &[&Scene::KEY, &fence])?;
-        thread::sleep(open);
+        transaction.execute("SELECT pg_sleep($1)", &[&seconds])?;
         transaction.commit()
     }
 
