@@ -58,7 +58,7 @@ complete -c lease -n "__fish_lease_using_subcommand claim" -l ttl -d 'How long t
 complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit code when someone else holds the lease' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l name -d 'The readable part of the holder; a random part is always added [default: host name]' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'An exact identity, to claim again (extend) what that holder has: it then expires --ttl from now, also where more was left' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'An exact identity, to claim again (extend) what that holder has: it is then good for --ttl from now on; without --ttl as before where that is later' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l format -d 'How the answer is printed' -r -f -a "shell\t'Lines for a POSIX shell\'s eval'
 json\t'One JSON object'"
 complete -c lease -n "__fish_lease_using_subcommand claim" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
@@ -68,7 +68,7 @@ complete -c lease -n "__fish_lease_using_subcommand claim" -s q -l quiet -d 'Err
 complete -c lease -n "__fish_lease_using_subcommand claim" -s v -l verbose -d 'Say what is done, step by step, on stderr'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand renew" -l ttl -d 'How long the lease is good from now on, also where more was left (100ms to 30days)' -r
+complete -c lease -n "__fish_lease_using_subcommand renew" -l ttl -d 'How long the lease is good from now on; without --ttl as before where that is later (100ms to 30days)' -r
 complete -c lease -n "__fish_lease_using_subcommand renew" -l holder -d 'Whose lease it is [default: LEASE_HOLDER]' -r
 complete -c lease -n "__fish_lease_using_subcommand renew" -l fence -d 'The fence of the term [default: FENCE]' -r
 complete -c lease -n "__fish_lease_using_subcommand renew" -l format -d 'How the answer is printed' -r -f -a "shell\t'Lines for a POSIX shell\'s eval'

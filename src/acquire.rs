@@ -16,7 +16,7 @@ use crate::process::{self, Change, Children};
 use crate::signals::Caught;
 use crate::store::{Applied, Failure, Sent, Store};
 use crate::supervise::Signo;
-use crate::timing::{Ttl, poll_pause};
+use crate::timing::{Extension, poll_pause};
 
 /// What the main thread of `run` and `claim` waits for.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub struct Wanted {
     /// For whom.
     pub holder: Holder,
     /// For how long.
-    pub ttl: Ttl,
+    pub extension: Extension,
     /// How long to keep trying.
     pub wait: Option<Wait>,
 }
@@ -147,7 +147,7 @@ fn keep_claiming(
         store,
         key,
         holder,
-        ttl,
+        extension,
         wait,
     } = wanted;
     let until = match wait {
@@ -171,7 +171,7 @@ fn keep_claiming(
     let mut told_failure = false;
     let mut looks = 0;
     loop {
-        let claimed = store.claim(key, holder, *ttl, limit(), Some(interrupt.flag()));
+        let claimed = store.claim(key, holder, *extension, limit(), Some(interrupt.flag()));
         looks += 1;
         let (outcome, pause) = match claimed {
             Ok(Sent {

@@ -10,7 +10,7 @@ use crate::clock::BootTime;
 use crate::interrupt::Interrupt;
 use crate::lease::{Lease, Loss, Renewal};
 use crate::store::{Failure, Store};
-use crate::timing::Timing;
+use crate::timing::{Extension, Timing};
 
 /// What the thread has to tell.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ fn beat(
         if stop.is_raised() {
             return;
         }
-        match store.renew(lease, timing.ttl(), timing.try_limit()) {
+        match store.renew(lease, Extension::To(timing.ttl()), timing.try_limit()) {
             Ok(renewed) => match renewed.answer {
                 Renewal::Renewed(grant) => {
                     failures = 0;

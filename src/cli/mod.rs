@@ -112,7 +112,8 @@ pub enum Command {
     Claim(ClaimArgs),
     /// Extend a lease that is held
     ///
-    /// It then expires --ttl from now (60s if none is given), also where more was left.
+    /// With --ttl it expires that long from now, also where more was left. Without --ttl nothing is taken away: it expires
+    /// LEASE_TTL (or 60s) from now, or as before where that is later.
     ///
     /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them.
     #[command(after_long_help = manual::after_help("renew"))]
@@ -139,6 +140,10 @@ pub struct Acquire {
     /// How long the lease outlives its last heartbeat (100ms to 30days)
     #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
     pub ttl: Duration,
+
+    /// Whether `ttl` was typed, and is no default: only then may a claim take away what its holder had left.
+    #[arg(skip)]
+    pub ttl_was_typed: bool,
 
     /// Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(str::parse::<Wait>))]
@@ -212,7 +217,7 @@ pub struct ClaimArgs {
     #[command(flatten)]
     pub acquire: Acquire,
 
-    /// An exact identity, to claim again (extend) what that holder has: it then expires --ttl from now, also where more was left
+    /// An exact identity, to claim again (extend) what that holder has: it is then good for --ttl from now on; without --ttl as before where that is later
     #[arg(long, value_name = "ID", conflicts_with = "name", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
@@ -228,9 +233,13 @@ pub struct ClaimArgs {
 /// Arguments of `lease renew`.
 #[derive(Args, Debug)]
 pub struct Renew {
-    /// How long the lease is good from now on, also where more was left (100ms to 30days)
+    /// How long the lease is good from now on; without --ttl as before where that is later (100ms to 30days)
     #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
     pub ttl: Duration,
+
+    /// Whether `ttl` was typed, and is no default: only then may it take away what was left.
+    #[arg(skip)]
+    pub ttl_was_typed: bool,
 
     /// Whose lease it is [default: LEASE_HOLDER]
     #[arg(long, value_name = "ID", value_parser = Named::word(str::parse::<Holder>))]

@@ -5,10 +5,11 @@ use std::ffi::{OsStr, OsString};
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 
-use super::Cli;
 use super::words::shown;
+use super::{Cli, Command as Verb};
 use crate::lease::Key;
 
 /// How `run` is called.
@@ -23,7 +24,18 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     let matches = command()
         .try_get_matches_from(&args)
         .map_err(|error| without_command(error, &args))?;
-    Cli::from_arg_matches(&matches)
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    let typed = matches.subcommand().is_some_and(|(_, verb)| {
+        verb.try_contains_id("ttl")
+            .is_ok_and(|_| verb.value_source("ttl") == Some(ValueSource::CommandLine))
+    });
+    match &mut cli.command {
+        Verb::Run(run) => run.acquire.ttl_was_typed = typed,
+        Verb::Claim(claim) => claim.acquire.ttl_was_typed = typed,
+        Verb::Renew(renew) => renew.ttl_was_typed = typed,
+        Verb::Release(_) | Verb::Status(_) | Verb::Init(_) => {}
+    }
+    Ok(cli)
 }
 
 /// The definitions as a process uses them. A variable that is empty is none, as crontabs and compose files leave them
@@ -101,7 +113,6 @@ pub(crate) fn lacks(error: &clap::Error, argument: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Command as Verb;
     use super::*;
 
     fn read(args: &[&str]) -> Result<Cli, clap::Error> {

@@ -14,7 +14,7 @@ use crate::process::Children;
 use crate::signals;
 use crate::store::Sent;
 use crate::supervise::Ended;
-use crate::timing::Ttl;
+use crate::timing::{Extension, Ttl};
 
 /// Claims and prints the term.
 ///
@@ -36,7 +36,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         store: store.clone(),
         key: key.clone(),
         holder: holder.clone(),
-        ttl,
+        extension: Extension::of(ttl, args.acquire.ttl_was_typed),
         wait: args.acquire.wait,
     };
     let (acquired, signal) = acquire(wanted, &inputs, sender, &mut Children::default(), |w| {

@@ -7,7 +7,7 @@ use crate::cli::{Common, Renew, TermFormat};
 use crate::exit::Exit;
 use crate::lease::{Loss, Renewal};
 use crate::output;
-use crate::timing::Ttl;
+use crate::timing::{Extension, Ttl};
 
 /// Renews and prints the term.
 ///
@@ -15,10 +15,11 @@ use crate::timing::Ttl;
 /// When an argument can't be valid, the database failed, or the answer can't be printed.
 pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     let ttl = Ttl::new(args.ttl)?;
+    let extension = Extension::of(ttl, args.ttl_was_typed);
     let lease = term(args.key, args.holder, args.fence)?;
     let store = store(common)?.named(&lease.key);
     let key = lease.key.as_str();
-    let renewed = store.renew(&lease, ttl, store.limit()).map_err(|f| {
+    let renewed = store.renew(&lease, extension, store.limit()).map_err(|f| {
         let doubt = "until you know, count on the expiry that you knew before";
         failed(&format!("cannot renew {key}"), &f, doubt)
     })?;

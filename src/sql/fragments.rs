@@ -15,6 +15,10 @@ pub(super) fn expand(text: &str) -> String {
             Some(("row", "l+ttl")) => {
                 out.push_str(&row("l", "(l.expires_at - $3 * interval '1 microsecond')"));
             }
+            Some(("row", pair)) if pair.contains(',') => {
+                let (alias, now) = pair.split_once(',').expect("a row and its clock");
+                out.push_str(&row(alias, now));
+            }
             Some(("row", alias)) => out.push_str(&row(alias, &format!("{alias}.now"))),
             Some(("ended", pair)) => {
                 let (alias, hold) = pair

@@ -8,7 +8,7 @@
 //! - Durations arrive as microseconds in a BIGINT.
 //!
 //! `{t}` stands for the table, `{micros:X}` for the microseconds since 1970 of `X`, `{row:R}` for the columns that
-//! describe a row `R` which carries a reading of the clock as `R.now`; [`Statements::new`] fills them in.
+//! describe a row `R` which carries a reading of the clock as `R.now`, `{row:R,N}` where the reading is `N`; [`Statements::new`] fills them in.
 
 mod fragments;
 mod pattern;
@@ -56,7 +56,7 @@ pub const COMMIT: &str = "COMMIT";
 /// Takes the lease if it is free or expired, extends it if it is the caller's and unexpired, otherwise does nothing and
 /// says who has it.
 ///
-/// Parameters: key, holder, ttl. Answers `granted`, `inserted` and a row; no row at all, or a row that is not in
+/// Parameters: key, holder, ttl, whether a later expiry of the caller's own stays. Answers `granted`, `inserted` and a row; no row at all, or a row that is not in
 /// anybody's way, means that another claim came first, and that the statement has to be asked again.
 ///
 /// - A claim that loses writes nothing: `look` comes first, because ON CONFLICT DO UPDATE locks the row (transaction id,
@@ -67,6 +67,7 @@ pub const COMMIT: &str = "COMMIT";
 ///   returns the same term. Otherwise it is larger than its predecessor, and tied to the clock, so that it grows even
 ///   across the loss of the row.
 /// - `least(acquired_at, now)`: where the server's clock was set back, the CHECK must not refuse a holder its own lease.
+/// - `now` is the reading that the expiry was counted from, unless a later expiry has stayed.
 /// - A new row's fence was computed before the INSERT could have waited for a row that was being deleted: see [`FRESHEN`].
 const CLAIM: &str = "\
 WITH look AS MATERIALIZED (
@@ -83,12 +84,14 @@ WITH look AS MATERIALIZED (
            SELECT EXCLUDED.holder,
                   CASE WHEN s.ours THEN l.fence ELSE greatest(l.fence + 1, {micros:s.now}) END,
                   CASE WHEN s.ours THEN least(l.acquired_at, s.now) ELSE s.now END,
-                  s.now + $3 * interval '1 microsecond'
+                  greatest(
+                      s.now + $3 * interval '1 microsecond',
+                      CASE WHEN $4 AND s.ours AND l.acquired_at <= s.now THEN l.expires_at END)
              FROM (SELECT c.now, l.holder = EXCLUDED.holder AND l.expires_at > c.now AS ours
                      FROM (SELECT clock_timestamp() AS now) AS c) AS s)
      WHERE l.holder = EXCLUDED.holder OR l.expires_at <= clock_timestamp()
     RETURNING l.key, l.holder, l.fence, l.acquired_at, l.expires_at,
-              l.expires_at - $3 * interval '1 microsecond' AS now, (l.xmax = 0) AS inserted
+              least(l.expires_at - $3 * interval '1 microsecond', clock_timestamp()) AS now, (l.xmax = 0) AS inserted
 )
 SELECT true AS granted, r.inserted, {row:r}
   FROM attempt AS r
@@ -111,8 +114,11 @@ RETURNING true AS granted, false AS inserted, {row:l+ttl}";
 
 /// Extends an unexpired term. No row is final: the caller is no longer the holder.
 ///
-/// Parameters: key, holder, ttl, fence. The clock is read once the row is locked: an UPDATE that waits for a row which is
-/// only locked, not changed, would go on with the reading it made before, and bring an expired lease back.
+/// Parameters: key, holder, ttl, fence, whether a later expiry stays. The clock is read once the row is locked: an UPDATE
+/// that waits for a row which is only locked, not changed, would go on with the reading it made before, and bring an
+/// expired lease back.
+///
+/// A term that began in the future was granted before the clock was set back: the rest of it is no measure.
 const RENEW: &str = "\
 WITH locked AS MATERIALIZED (
     SELECT key, acquired_at, expires_at
@@ -124,10 +130,12 @@ WITH locked AS MATERIALIZED (
 )
 UPDATE {t} AS l
    SET acquired_at = least(l.acquired_at, term.now),
-       expires_at = term.now + $3 * interval '1 microsecond'
+       expires_at = greatest(
+           term.now + $3 * interval '1 microsecond',
+           CASE WHEN $5 AND term.acquired_at <= term.now THEN term.expires_at END)
   FROM term
  WHERE l.key = term.key AND l.holder = $2 AND l.fence = $4 AND term.expires_at > term.now
-RETURNING true AS granted, false AS inserted, {row:l+ttl}";
+RETURNING true AS granted, false AS inserted, {row:l,term.now}";
 
 /// Ends a term, expired or not. The row stays, so that the fence goes on.
 ///

@@ -23,7 +23,7 @@ use crate::connect::{Access, Settings};
 use crate::fault::Fault;
 use crate::lease::{Claim, Eviction, Fence, Holder, Key, Lease, Loss, Release, Renewal, Row};
 use crate::sql::{self, Pattern, Statements, Table};
-use crate::timing::Ttl;
+use crate::timing::{Extension, Ttl};
 
 pub use self::bounded::Sent;
 pub use self::failure::{Applied, Failure};
@@ -99,7 +99,7 @@ impl Store {
         &self,
         key: &Key,
         holder: &Holder,
-        ttl: Ttl,
+        extension: Extension,
         limit: Duration,
         interrupt: Option<&AtomicBool>,
     ) -> Result<Sent<Claim>, Failure> {
@@ -108,13 +108,13 @@ impl Store {
             what: "claim",
             access: Access::Write,
             limit: by.remaining(),
-            idle: idle(limit, ttl),
+            idle: idle(limit, extension.ttl()),
             repeatable: true,
         };
         let work = || {
             let (statements, key, holder) =
                 (Arc::clone(&self.statements), key.clone(), holder.clone());
-            move |client: &mut Client| outcome::claim(client, &statements, &key, &holder, ttl)
+            move |client: &mut Client| outcome::claim(client, &statements, &key, &holder, extension)
         };
         match self.operate(&plan(), interrupt, work) {
             Err(failure) if failure.fault == Fault::NoTable => {
@@ -133,19 +133,19 @@ impl Store {
     pub fn renew(
         &self,
         lease: &Lease,
-        ttl: Ttl,
+        extension: Extension,
         limit: Duration,
     ) -> Result<Sent<Renewal>, Failure> {
         let plan = Plan {
             what: "renew",
             access: Access::Write,
             limit,
-            idle: idle(limit, ttl),
+            idle: idle(limit, extension.ttl()),
             repeatable: true,
         };
         let answered = self.operate(&plan, None, || {
             let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
-            move |client: &mut Client| outcome::renew(client, &statements, &lease, ttl)
+            move |client: &mut Client| outcome::renew(client, &statements, &lease, extension)
         });
         match answered {
             // Whoever comes next makes a new table and claims at once.

@@ -12,7 +12,7 @@ use crate::lease::{
     Claim, Eviction, Fence, Grant, Holder, Key, Lease, LeaseState, Loss, Release, Renewal, Row,
 };
 use crate::sql::Statements;
-use crate::timing::Ttl;
+use crate::timing::Extension;
 
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
@@ -54,14 +54,20 @@ pub(super) fn claim(
     sql: &Statements,
     key: &Key,
     holder: &Holder,
-    ttl: Ttl,
+    extension: Extension,
 ) -> Result<Answer<Claim>, Failure> {
-    let (k, h, t) = (key.as_str(), holder.as_str(), micros(ttl.get()));
+    let (k, h) = (key.as_str(), holder.as_str());
+    let (t, keep) = (micros(extension.ttl().get()), extension.keeps_more());
     for _ in 0..CLAIM_TRIES {
         let rows = query(
             client,
             &sql.claim,
-            &[(&k, Type::TEXT), (&h, Type::TEXT), (&t, Type::INT8)],
+            &[
+                (&k, Type::TEXT),
+                (&h, Type::TEXT),
+                (&t, Type::INT8),
+                (&keep, Type::BOOL),
+            ],
         )?;
         let Some(first) = rows.first() else {
             continue; // The row came and went while the statement ran.
@@ -107,10 +113,10 @@ pub(super) fn renew(
     client: &mut Client,
     sql: &Statements,
     lease: &Lease,
-    ttl: Ttl,
+    extension: Extension,
 ) -> Result<Answer<Renewal>, Failure> {
     let (k, h, f) = (lease.key.as_str(), lease.holder.as_str(), lease.fence.get());
-    let t = micros(ttl.get());
+    let (t, keep) = (micros(extension.ttl().get()), extension.keeps_more());
     let rows = query(
         client,
         &sql.renew,
@@ -119,6 +125,7 @@ pub(super) fn renew(
             (&h, Type::TEXT),
             (&t, Type::INT8),
             (&f, Type::INT8),
+            (&keep, Type::BOOL),
         ],
     )?;
     if let Some(renewed) = rows.first() {

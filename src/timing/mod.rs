@@ -64,6 +64,46 @@ impl Ttl {
     }
 }
 
+/// How far a renewal moves the expiry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// To this long after now, also where more was left. So heartbeats do: a lease whose expiry lies far ahead because the
+    /// server's clock was set back must not outlive its holder for longer than the ttl.
+    To(Ttl),
+    /// To this long after now, or not at all where more was left: whoever did not say how long must not end the lease of
+    /// somebody who counts on more, as a job would that calls `lease renew` between two heartbeats.
+    AtLeast(Ttl),
+}
+
+impl Extension {
+    /// For a ttl that was typed for this one call, or that is a default.
+    #[must_use]
+    pub const fn of(ttl: Ttl, was_typed: bool) -> Self {
+        if was_typed {
+            Self::To(ttl)
+        } else {
+            Self::AtLeast(ttl)
+        }
+    }
+
+    /// Counted from now.
+    #[must_use]
+    pub const fn ttl(self) -> Ttl {
+        match self {
+            Self::To(ttl) | Self::AtLeast(ttl) => ttl,
+        }
+    }
+
+    /// Whether an expiry that is later stays.
+    #[must_use]
+    pub const fn keeps_more(self) -> bool {
+        match self {
+            Self::To(_) => false,
+            Self::AtLeast(_) => true,
+        }
+    }
+}
+
 /// Checks the limit of one database operation.
 ///
 /// # Errors

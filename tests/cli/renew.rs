@@ -1,5 +1,6 @@
 //! `lease renew`.
 
+use crate::support::job::run_script;
 use crate::support::table::{change, delete, lock_row};
 use crate::support::{key, shared, until};
 use crate::{claimed, column, lease, literal, row_text, term, with_term, with_term_and};
@@ -21,28 +22,73 @@ fn a_renewal_extends_and_prints_what_claim_prints() {
 }
 
 #[test]
-fn an_expiry_counts_from_now_also_where_more_was_left_and_the_help_says_so() {
+fn a_ttl_that_is_given_counts_from_now_and_a_default_takes_away_nothing() {
     let key = key();
     let held = claimed(&key, &["--ttl", "10m"]);
     let fence = held.fence.to_string();
-    let call = |verb: &str| {
-        let call = lease(&[verb, "--format", "json", "--holder", &held.holder, &key]);
-        call.env("FENCE", &fence)
+    let ends = |verb: &str, more: &[&str], variable: &str| {
+        let call = lease(&[verb, "--format", "json", "--holder", &held.holder]).args(more);
+        let call = call
+            .arg(&key)
+            .env("FENCE", &fence)
+            .env("LEASE_TTL", variable);
+        term(&call.output().expect_code(0).stdout)
     };
     for verb in ["renew", "claim"] {
-        assert_eq!(
-            term(&call(verb).output().expect_code(0).stdout).expires_in_ms,
-            60_000
-        );
-        let longer = call(verb).env("LEASE_TTL", "10m").output().expect_code(0);
-        assert_eq!(term(&longer.stdout).expires_in_ms, 600_000);
+        let before = column(shared(), &key, "expires_at");
+        for variable in ["", "1m"] {
+            let kept = ends(verb, &[], variable);
+            assert!((540_000..600_000).contains(&kept.expires_in_ms), "{kept:?}");
+            assert_eq!(
+                column(shared(), &key, "expires_at"),
+                before,
+                "{verb} {variable}"
+            );
+        }
+        assert_eq!(ends(verb, &["--ttl", "20s"], "10m").expires_in_ms, 20_000);
+        assert_eq!(ends(verb, &[], "").expires_in_ms, 60_000);
+        assert_eq!(ends(verb, &[], "10m").expires_in_ms, 600_000);
         let help = lease(&[verb, "-h"]).output().expect_code(0).stdout;
         let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            words.contains("from now") && words.contains("also where more was left"),
+            words.contains("without --ttl as before where that is later"),
             "{help}"
         );
     }
+}
+
+#[test]
+fn what_is_left_of_a_term_from_before_the_clock_was_set_back_is_no_measure() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    for verb in ["renew", "claim"] {
+        change(
+            shared(),
+            &key,
+            "acquired_at = clock_timestamp() + interval '1h', expires_at = clock_timestamp() + interval '61min'",
+        );
+        let call = lease(&[verb, "--format", "json", "--holder", &held.holder, &key]);
+        let out = call.env("FENCE", held.fence.to_string()).output();
+        assert_eq!(term(&out.expect_code(0).stdout).expires_in_ms, 60_000);
+    }
+}
+
+#[test]
+fn a_job_that_renews_its_lease_by_itself_does_not_end_it_early() {
+    let key = key();
+    let script = "echo ready; read go
+        $LEASE renew && $LEASE claim --holder \"$LEASE_HOLDER\" \"$LEASE_KEY\" && echo renewed; read end";
+    // Its heartbeat comes after 20 minutes.
+    let job = run_script(&["--ttl", "1h"], &key, script)
+        .knowing_lease()
+        .open_input()
+        .on(shared())
+        .spawn();
+    job.wait_for_line("ready");
+    let before = column(shared(), &key, "expires_at");
+    job.write("go\n");
+    job.wait_for_line("renewed");
+    assert_eq!(column(shared(), &key, "expires_at"), before);
 }
 
 #[test]

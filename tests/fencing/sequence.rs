@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use pglease::fencing::SQLSTATE_STALE;
 use pglease::lease::{Claim, Holder, Key, Lease, Renewal};
 use pglease::store::Store;
-use pglease::timing::Ttl;
+use pglease::timing::{Extension, Ttl};
 use postgres::Client;
 
 use crate::support::LIMIT;
@@ -62,7 +62,7 @@ impl Schedule {
         };
         let sent = self
             .store
-            .claim(&self.key, &holder, ttl, LIMIT, None)
+            .claim(&self.key, &holder, Extension::To(ttl), LIMIT, None)
             .expect("an answer");
         let lease = match sent.answer {
             Claim::Granted(grant) => grant.lease,
@@ -112,7 +112,7 @@ impl Schedule {
         let ttl = Ttl::new(LIMIT * 10).expect("a ttl");
         match self
             .store
-            .renew(&term.lease, ttl, LIMIT)
+            .renew(&term.lease, Extension::To(ttl), LIMIT)
             .expect("an answer")
             .answer
         {

@@ -23,7 +23,7 @@ use crate::process::{self, Change, Children, Job, StopOutcome, Terminal};
 use crate::signals::{self, Caught};
 use crate::store::{Failure, Sent, Store};
 use crate::supervise::{Action, Ended, Event, Finish, Foreground, Report, Start, Supervisor};
-use crate::timing::{self, Timing, Ttl};
+use crate::timing::{self, Extension, Timing, Ttl};
 use crate::watchdog::Watchdog;
 
 /// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
@@ -69,7 +69,7 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
         store: store.clone(),
         key: args.key.clone(),
         holder: holder.clone(),
-        ttl,
+        extension: Extension::To(ttl),
         wait: args.acquire.wait,
     };
     let (acquired, signal) = acquire(wanted, &inputs, sender.clone(), &mut children, |w| {

@@ -12,7 +12,7 @@ use crate::output;
 use crate::process::{self, Job, Launch, NoProgram, SpawnError, Terminal};
 use crate::store::Sent;
 use crate::supervise::Word;
-use crate::timing;
+use crate::timing::{self, Extension};
 use crate::watchdog::Watchdog;
 
 impl Guard {
@@ -27,10 +27,11 @@ impl Guard {
             return Ok((grant.clone(), at));
         }
         let key = grant.lease.key.as_str();
-        match self
-            .store
-            .renew(&grant.lease, self.timing.ttl(), self.timing.db_timeout())
-        {
+        match self.store.renew(
+            &grant.lease,
+            Extension::To(self.timing.ttl()),
+            self.timing.db_timeout(),
+        ) {
             Ok(Sent {
                 answer: Renewal::Renewed(renewed),
                 at,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use pglease::fencing::SQLSTATE_STALE;
 use pglease::lease::{Claim, Holder, Key, Lease, Renewal};
-use pglease::timing::Ttl;
+use pglease::timing::{Extension, Ttl};
 use postgres::{Client, Error, IsolationLevel};
 
 use super::Scene;
@@ -66,11 +66,11 @@ impl<'a> Hand<'a> {
             _ => Holder::fresh("hand").expect("a holder"),
         };
         let asked = self.scene.history.now();
-        let sent = self
-            .scene
-            .cluster
-            .store()
-            .claim(&self.key, &holder, ttl, LIMIT, None);
+        let sent =
+            self.scene
+                .cluster
+                .store()
+                .claim(&self.key, &holder, Extension::To(ttl), LIMIT, None);
         let lease = match sent.map(|sent| sent.answer) {
             Ok(Claim::Granted(grant)) => grant.lease,
             Ok(Claim::Held(_)) => return self.note("claims in vain"),
@@ -119,7 +119,11 @@ impl<'a> Hand<'a> {
             return;
         };
         let ttl = Ttl::new(LIMIT * 10).expect("a ttl");
-        let sent = self.scene.cluster.store().renew(lease, ttl, LIMIT);
+        let sent = self
+            .scene
+            .cluster
+            .store()
+            .renew(lease, Extension::To(ttl), LIMIT);
         match sent.map(|sent| sent.answer) {
             Ok(Renewal::Renewed(_)) => self.note("renewals"),
             Ok(Renewal::Lost(_)) => self.note("renewals in vain"),
