@@ -92,6 +92,29 @@ fn a_job_that_renews_its_lease_by_itself_does_not_end_it_early() {
 }
 
 #[test]
+fn a_heartbeat_brings_an_expiry_that_lies_far_ahead_back_to_the_ttl() {
+    let key = key();
+    let job = run_script(&["--ttl", "5s"], &key, "echo ready; read end")
+        .open_input()
+        .on(shared())
+        .spawn();
+    job.wait_for_line("ready");
+    // As the server's clock leaves it that is set back by less than the lease has been held for.
+    change(
+        shared(),
+        &key,
+        "expires_at = clock_timestamp() + interval '1h'",
+    );
+    until("a heartbeat has put that right", || {
+        column(
+            shared(),
+            &key,
+            "expires_at <= clock_timestamp() + interval '5s'",
+        ) == "t"
+    });
+}
+
+#[test]
 fn the_environment_names_the_term() {
     let key = key();
     let held = claimed(&key, &[]);
