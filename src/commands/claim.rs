@@ -22,9 +22,12 @@ use crate::timing::{Extension, Ttl};
 /// When an argument can't be valid, the database failed, or the answer can't be printed: then the lease is released.
 pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let ttl = Ttl::new(args.acquire.ttl)?;
-    let holder = match args.holder {
-        Some(holder) => holder,
-        None => fresh_holder(args.acquire.name.as_deref())?,
+    let (holder, extension) = match args.holder {
+        Some(holder) => (holder, Extension::of(ttl, args.acquire.ttl_was_typed)),
+        None => (
+            fresh_holder(args.acquire.name.as_deref())?,
+            Extension::To(ttl),
+        ),
     };
     let store = store(common)?.named(&args.key);
     let voice = voice(common);
@@ -36,7 +39,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         store: store.clone(),
         key: key.clone(),
         holder: holder.clone(),
-        extension: Extension::of(ttl, args.acquire.ttl_was_typed),
+        extension,
         wait: args.acquire.wait,
     };
     let (acquired, signal) = acquire(wanted, &inputs, sender, &mut Children::default(), |w| {
@@ -54,7 +57,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
             return Ok(Ending::Code(args.acquire.conflict_exit_code));
         }
         Ok(Acquired::Interrupted) => return Ok(interrupted(signal)),
-        Err(failure) => return Err(claim_failed(failure, &key, &holder, ttl)),
+        Err(failure) => return Err(claim_failed(failure, &key, &holder, extension)),
     };
     if signal.is_some() {
         // It came between the grant and now: nobody waits for the answer any more.

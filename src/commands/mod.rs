@@ -21,7 +21,7 @@ use crate::output::{self, Voice};
 use crate::sql::Table;
 use crate::store::{Applied, Failure, Store};
 use crate::supervise::Ended;
-use crate::timing::{self, Ttl};
+use crate::timing::{self, Extension};
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,14 +128,24 @@ fn or_variable<T: std::str::FromStr<Err = Invalid>>(
 
 /// A message for a claim that failed, and may have been applied.
 #[must_use]
-pub fn claim_failed(failure: Failure, key: &Key, holder: &Holder, ttl: Ttl) -> anyhow::Error {
+pub fn claim_failed(
+    failure: Failure,
+    key: &Key,
+    holder: &Holder,
+    extension: Extension,
+) -> anyhow::Error {
     let key = key.as_str();
     let context = match failure.applied {
         Applied::No => format!("cannot claim {key}"),
         Applied::Unknown => format!(
-            "it is unknown whether {key} was claimed: if it was, {} has it for at most {}",
+            "it is unknown whether {key} was claimed: if it was, {} has it for at most {}{}",
             holder.as_str(),
-            timing::human(ttl.get()),
+            timing::human(extension.ttl().get()),
+            if extension.keeps_more() {
+                ", or for as long as before"
+            } else {
+                ""
+            },
         ),
     };
     anyhow::Error::new(failure).context(context)

@@ -95,7 +95,7 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
         }
         Ok(Acquired::Interrupted) => return Ok(guard.leave(interrupted(signal))),
         Err(failure) => {
-            let error = claim_failed(failure, &args.key, &holder, ttl);
+            let error = claim_failed(failure, &args.key, &holder, Extension::To(ttl));
             guard.leave(Ending::Exit(Exit::Unavailable));
             return Err(error);
         }
