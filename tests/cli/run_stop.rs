@@ -214,7 +214,8 @@ fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it()
         assert_eq!(
             out.stderr,
             format!(
-                "lease: {key} was lost before the job ended: it has been released, by force or by the job itself\n"
+                "lease: {key} was lost before the job ended with code {}: it has been released, by force or by the job itself\n",
+                u8::from(!by_job)
             )
         );
     }

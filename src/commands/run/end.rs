@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::lease::{Grant, Lease, Loss, Release};
 use crate::output;
 use crate::store::{Failure, Store};
-use crate::supervise::{Finish, RunExit};
+use crate::supervise::{Ended, Finish, RunExit};
 use crate::timing::{self, Timing};
 
 /// What came of a release.
@@ -30,12 +30,20 @@ impl Guard {
     /// Nothing of the job is left: release, and leave as it did.
     pub(super) fn end(mut self, running: &Running, finish: Finish) -> Ending {
         self.watchdog = None;
+        let end = match finish.exit {
+            RunExit::AsJob { ended, .. } => match ended {
+                Ended::Code(code) => format!("before the job ended with code {code}"),
+                Ended::Signal(signal) => format!("before signal {signal} ended the job"),
+            },
+            RunExit::Lost | RunExit::Failed => "before the job ended".to_owned(),
+        };
         let lost = finish.release
             && self.release(
                 &running.lease,
                 self.hold,
                 &running.expires_at,
                 running.stays_until,
+                &end,
             );
         let ending = match finish.exit {
             RunExit::AsJob { .. } if lost && self.on_loss == OnLoss::Stop => {
@@ -49,13 +57,14 @@ impl Guard {
     }
 
     /// Releases, bounded in time; a signal that ends processes cuts it short, but not before [`PATIENCE`] is over. Answers
-    /// whether the lease turned out to be lost before.
+    /// whether the lease turned out to be lost before the `end`, which the words describe.
     fn release(
         &mut self,
         lease: &Lease,
         hold: Duration,
         expires_at: &str,
         stays_until: BootTime,
+        end: &str,
     ) -> bool {
         let key = lease.key.as_str();
         let (store, term, timing) = (self.store.clone(), lease.clone(), self.timing);
@@ -84,7 +93,7 @@ impl Guard {
                     }
                     Ok(Released::LostBefore(loss)) => {
                         self.speaker.error(format!(
-                            "{key} was lost before the job ended: {}{}",
+                            "{key} was lost {end}: {}{}",
                             output::loss(&loss),
                             match loss {
                                 Loss::Released => ", by force or by the job itself",
@@ -137,7 +146,13 @@ impl Guard {
     pub(super) fn give_up(mut self, grant: &Grant, ending: Ending) -> Ending {
         self.watchdog = None;
         let stays_until = BootTime::now() + self.timing.ttl().get();
-        self.release(&grant.lease, Duration::ZERO, &grant.expires_at, stays_until);
+        self.release(
+            &grant.lease,
+            Duration::ZERO,
+            &grant.expires_at,
+            stays_until,
+            "before the job was started",
+        );
         self.leave(ending)
     }
 
