@@ -4,12 +4,16 @@
 //! and fence together; every statement acts on a term, never on a key alone, so that a late release can't end the
 //! term of a successor.
 
+mod outcome;
+
 use std::fmt;
 use std::num::IntErrorKind;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Serialize;
+
+pub use self::outcome::{Claim, Eviction, Loss, Release, Renewal};
 
 /// The longest key, in bytes. Below the 2,704 bytes that fit into a B-tree entry of PostgreSQL.
 pub const KEY_MAX_BYTES: usize = 1024;
@@ -251,76 +255,6 @@ impl LeaseState {
             Self::Free => "free",
         }
     }
-}
-
-/// How an attempt to claim ended, when the database answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// The lease is the caller's.
-    Granted(Grant),
-    /// Somebody else holds it, or it is cooling.
-    Held(Row),
-}
-
-/// How an attempt to renew ended, when the database answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Renewal {
-    /// It is good until the new expiry.
-    Renewed(Grant),
-    /// The caller is no longer the holder, for good.
-    Lost(Loss),
-}
-
-/// How an attempt to release ended, when the database answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Release {
-    /// It is free, or cooling.
-    Released,
-    /// It had been released before; nothing changed.
-    AlreadyReleased,
-    /// The caller is not the holder; nothing changed.
-    Lost(Loss),
-}
-
-/// How a forced release ended, when the database answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Eviction {
-    /// The holder of this row lost it.
-    Evicted(Row),
-    /// There was nobody to evict.
-    Free,
-    /// There is no table of this name.
-    NoTable(String),
-    /// The named term is over already; nothing changed.
-    OtherTerm {
-        /// The fence that was asked for.
-        asked: Fence,
-        /// The row as it is now.
-        found: Row,
-    },
-}
-
-/// Why a term is over, or never was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// Somebody else's term began: the row as it is now, with a larger fence.
-    Taken(Row),
-    /// What was asked for is no term that somebody else has taken: the row has no larger fence, or it is the asking
-    /// holder's own.
-    Mismatch {
-        /// What was asked for.
-        asked: Lease,
-        /// The row as it is now.
-        found: Row,
-    },
-    /// The expiry passed before a renewal arrived; nobody has taken it yet.
-    Expired,
-    /// It was released: by force, or by somebody who knew the term.
-    Released,
-    /// There is no row.
-    NoRow,
-    /// There is no table of this name.
-    NoTable(String),
 }
 
 #[cfg(test)]
