@@ -113,3 +113,45 @@ fn beat(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::connect::Settings;
+    use crate::lease::{Fence, Holder, Key};
+    use crate::sql::Table;
+    use crate::timing::Ttl;
+
+    #[test]
+    fn a_thread_that_panics_leaves_word() {
+        let settings = Settings::resolve_in(Some("host=/nowhere"), &|_| None).expect("settings");
+        let table = Table::parse("public.lease").expect("a table");
+        let second = Duration::from_secs(1);
+        let store = Store::new(settings, table, second, Arc::new(|_| {}));
+        let lease = Lease {
+            key: "k".parse::<Key>().expect("a key"),
+            holder: "h".parse::<Holder>().expect("a holder"),
+            fence: "1".parse::<Fence>().expect("a fence"),
+        };
+        let ttl = Ttl::new(second).expect("a ttl");
+        let timing = Timing::new(ttl, None, None, second).expect("a timing");
+        let (beats, told) = mpsc::channel();
+        let tell = move |beat| {
+            let failed = matches!(beat, Beat::Failed(_));
+            beats.send(beat).expect("a listener");
+            if failed {
+                resume_unwind(Box::new("the first failure"));
+            }
+        };
+        let _running = Heartbeat::start(store, lease, timing, BootTime::now(), tell);
+        let all: Vec<Beat> = told.iter().collect();
+        assert!(
+            matches!(all[..], [Beat::Failed(_), Beat::Died]),
+            "the last word before the silence: {all:?}"
+        );
+    }
+}
