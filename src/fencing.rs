@@ -33,9 +33,8 @@ pub const VERSION: u32 = 2;
 /// - The search path of whoever installs it is the first thing to go: an operator or a type of somebody's own could be in it.
 /// - One installation at a time goes on; CREATE OR REPLACE fails in the others otherwise.
 /// - What is there already is looked at before anything is touched. Somebody else's table could have triggers, which would run
-///   with the owner's rights, or an owner who lowers a fence; somebody else's function need not check anything. An UNLOGGED
-///   table is empty after a crash.
-///   So is a trigger that somebody has laid while he had the right to.
+///   with the owner's rights, or an owner who lowers a fence; somebody else's function need not check anything. A trigger
+///   may also be left from somebody who once had the right to make one; an UNLOGGED table is empty after a crash.
 /// - The fillfactor leaves room in the page, so that a rising fence stays a HOT update.
 /// - SECURITY DEFINER, so that a role needs EXECUTE and no right on the table, by which it could lower a fence. Hence the fixed
 ///   search path, with `pg_temp` last, and the schema before every name.
@@ -54,7 +53,6 @@ DECLARE
     kept      pg_catalog.regclass;
     installed pg_catalog.regprocedure;
     remark    pg_catalog.text;
-    owner     pg_catalog.regrole;
     me        pg_catalog.regrole;
     grantee   pg_catalog.text;
 BEGIN
@@ -63,14 +61,20 @@ BEGIN
 
     SELECT r.oid INTO me FROM pg_roles AS r WHERE r.rolname = current_user;
     kept := to_regclass('{s'}.lease_fence');
+    installed := to_regprocedure('{s'}.lease_check_fence(pg_catalog.text,pg_catalog.int8)');
+    SELECT other.what || ' is there already, and belongs to ' || other.owner INTO remark
+      FROM (SELECT kept::text AS what, c.relowner::regrole AS owner FROM pg_class AS c WHERE c.oid = kept
+             UNION ALL
+            SELECT installed::text, p.proowner::regrole FROM pg_proc AS p WHERE p.oid = installed) AS other
+     WHERE other.owner <> me;
+    IF FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = remark,
+            HINT = 'Find out who made it. Then install as that role, or drop it.';
+    END IF;
+
     IF kept IS NOT NULL THEN
-        SELECT c.relowner INTO owner FROM pg_class AS c WHERE c.oid = kept;
-        IF owner <> me THEN
-            RAISE EXCEPTION USING
-                ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = kept || ' is there already, and belongs to ' || owner,
-                HINT = 'Find out who made it. Then install as that role, or drop it.';
-        END IF;
         IF NOT EXISTS (
             SELECT FROM pg_class AS c
               JOIN pg_index AS i ON i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
@@ -94,15 +98,9 @@ BEGIN
         END IF;
     END IF;
 
-    installed := to_regprocedure('{s'}.lease_check_fence(pg_catalog.text,pg_catalog.int8)');
     IF installed IS NOT NULL THEN
-        SELECT p.proowner, obj_description(p.oid, 'pg_proc') INTO owner, remark FROM pg_proc AS p WHERE p.oid = installed;
-        IF owner <> me THEN
-            RAISE EXCEPTION USING
-                ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = installed || ' is there already, and belongs to ' || owner,
-                HINT = 'Find out who made it. Then install as that role, or drop it.';
-        ELSIF remark IS NULL OR remark !~ '^lease fencing [0-9]+:' THEN
+        remark := obj_description(installed, 'pg_proc');
+        IF remark IS NULL OR remark !~ '^lease fencing [0-9]+:' THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = installed || ' is there already, and is not what lease has installed',
