@@ -67,6 +67,7 @@ fn every_recipe_is_run_or_marked_as_not_run() {
         include_str!("recipes/sqlite.rs"),
         include_str!("recipes/file.rs"),
         include_str!("recipes/redis.rs"),
+        include_str!("neighbours/race.rs"),
         include_str!("page.rs"),
     ]
     .concat();

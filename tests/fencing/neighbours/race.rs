@@ -1,4 +1,4 @@
-//! The one race in which the safe default is not enough, and what `lease` does about it.
+//! The one race in which the safe default is not enough, and what `lease` does about it, and a neighbour can do.
 //!
 //! A row is being deleted. The next claim has its fence already, and waits for that transaction to end. When it has ended, but
 //! before the waiting claim looks again, a third holder comes and goes, and its row is deleted as well. Here the process of the
@@ -8,10 +8,13 @@
 use std::thread;
 
 use nix::sys::signal::Signal;
+use postgres::types::Type;
 use postgres::{Client, NoTls};
 
 use super::witness::judge;
-use super::{Neighbour, its_table_with_the_safe_default};
+use super::{Neighbour, Term, its_table_with_the_safe_default};
+use crate::Resource;
+use crate::page::recipe;
 use crate::support::job::run_script;
 use crate::support::proc::Process;
 use crate::support::{Lease, Server, until};
@@ -148,4 +151,63 @@ fn lease_reads_the_clock_again_when_it_has_waited_for_a_row_that_is_being_delete
         fence
     });
     judge(&fences.journal("ours")).unwrap_or_else(|why| panic!("{why}"));
+}
+
+impl Neighbour {
+    /// A claim and the page's statement after it, in one transaction. Returns the fence that this statement answers.
+    fn claim_and_read_the_clock_again(&mut self) -> i64 {
+        self.0.batch_execute("BEGIN").expect("begins");
+        let term = self.claim(KEY).expect("nobody has it any more");
+        let rows = self.0.query_typed(
+            &recipe("shared-table-fence"),
+            &[
+                (&term.key, Type::TEXT),
+                (&term.holder, Type::TEXT),
+                (&term.fence, Type::INT8),
+            ],
+        );
+        let rows = rows.expect("an answer");
+        assert_eq!(rows.len(), 1, "the row that was just claimed");
+        self.0.batch_execute("COMMIT").expect("commits");
+        let fence = rows[0].get(0);
+        self.renew(&Term { fence, ..term });
+        fence
+    }
+}
+
+#[test]
+fn a_neighbour_that_reads_the_clock_again_once_its_row_exists_gets_the_newest_fence_of_all() {
+    let fences = behind_a_third_holder(|url| {
+        let mut neighbour = Neighbour::connect(url);
+        neighbour.claim_and_read_the_clock_again()
+    });
+    let seen = judge(&fences.journal("theirs")).expect("no two holders");
+    assert_eq!(seen.back, 0, "{seen:?}");
+}
+
+#[test]
+fn a_neighbour_that_reads_the_clock_again_begins_its_term_with_that_reading() {
+    let resource = Resource::bare();
+    its_table_with_the_safe_default(&resource.url);
+    let mut neighbour = Neighbour::connect(&resource.url);
+    let fence = neighbour.claim_and_read_the_clock_again();
+    let began = "SELECT (extract(epoch FROM acquired_at) * 1000000)::bigint FROM lease";
+    let began = neighbour.0.query_one(began, &[]).expect("its row");
+    assert_eq!(began.get::<_, i64>(0), fence);
+}
+
+#[test]
+fn a_neighbour_that_reads_the_clock_again_never_lowers_a_fence() {
+    let resource = Resource::bare();
+    its_table_with_the_safe_default(&resource.url);
+    let mut neighbour = Neighbour::connect(&resource.url);
+    let ahead = 1 << 60;
+    neighbour
+        .0
+        .execute(
+            "INSERT INTO lease (key, holder, fence, expires_at) VALUES ($1, 'gone', $2, clock_timestamp())",
+            &[&KEY, &ahead],
+        )
+        .expect("a row");
+    assert_eq!(neighbour.claim_and_read_the_clock_again(), ahead + 1);
 }
