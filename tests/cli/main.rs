@@ -17,12 +17,14 @@ mod run_signals;
 mod run_stop;
 mod run_streams;
 mod run_terminal;
+mod run_wait;
 mod settings;
 mod shared_table;
 mod statements;
 mod status;
 mod triggers;
 mod usage;
+mod variables;
 
 use support::table::{column, literal};
 use support::{Lease, Server, shared};

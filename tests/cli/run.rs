@@ -1,13 +1,10 @@
 //! `lease run`: the lease around a job.
 
-use std::time::{Duration, Instant};
-
-use nix::sys::signal::Signal;
+use std::time::Duration;
 
 use crate::support::job::{Journal, of_job, run, run_script};
-use crate::support::table::delete;
 use crate::support::{Lease, key, shared, until};
-use crate::{claimed, column, database, lease, literal, term, with_term};
+use crate::{claimed, column, database, literal};
 
 #[test]
 fn a_job_runs_under_a_lease_that_is_released_when_it_has_ended() {
@@ -105,40 +102,6 @@ fn a_held_key_is_exit_75_or_as_asked_and_quiet_is_quiet() {
         .expect_code(200);
     assert_eq!((out.stdout.as_str(), out.stderr.as_str()), ("", ""));
     assert!(journal.lines().is_empty(), "{journal:?}");
-}
-
-#[test]
-fn an_interrupted_wait_ends_at_once_and_starts_and_claims_nothing() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        let (key, journal) = (key(), Journal::new());
-        let held = claimed(&key, &[]);
-        let script = format!("echo started >>{}", journal.path());
-        let waiter = run_script(&["--wait", "10m"], &key, &script)
-            .on(shared())
-            .spawn();
-        waiter.wait_for_line("waiting: ");
-        let asked = Instant::now();
-        waiter.signal(signal);
-        let out = waiter.wait().expect_signal(signal);
-        assert!(asked.elapsed() < Duration::from_secs(5), "{out}");
-        assert_eq!(column(shared(), &key, "holder"), held.holder);
-        with_term("release", &held).output().expect_code(0);
-        assert_eq!(column(shared(), &key, "holder"), "", "nobody else came");
-        assert!(journal.lines().is_empty(), "{journal:?}");
-    }
-}
-
-#[test]
-fn a_waiting_run_starts_its_job_when_the_lease_is_released() {
-    let key = key();
-    let held = claimed(&key, &["--ttl", "10m"]);
-    let waiter = run(&["--wait", "forever"], &key, &["echo", "mine"])
-        .on(shared())
-        .spawn();
-    waiter.wait_for_line("waiting: ");
-    with_term("release", &held).output().expect_code(0);
-    let out = waiter.wait().expect_code(0);
-    assert_eq!(out.stdout, "mine\n");
 }
 
 #[test]
@@ -268,42 +231,6 @@ fn a_run_that_could_not_reach_the_database_starts_nothing() {
         .expect_code(69);
     assert_eq!(out.stderr.lines().count(), 1, "{out}");
     assert!(journal.lines().is_empty(), "{journal:?}");
-}
-
-#[test]
-fn a_waiting_run_takes_the_lease_of_a_dead_holder_at_its_expiry() {
-    let key = key();
-    let dead = claimed(&key, &["--ttl", "3s"]);
-    let out = run_script(&["--wait", "1m"], &key, "echo $FENCE")
-        .on(shared())
-        .output()
-        .expect_code(0);
-    let fence: i64 = out.stdout.trim().parse().expect("a fence");
-    // By the server's clock, in microseconds: not before the expiry, and not a ttl later.
-    let gap = fence - (dead.fence + 3_000_000);
-    assert!((0..2_000_000).contains(&gap), "{gap} us after the expiry");
-}
-
-#[test]
-fn a_row_deleted_by_hand_is_a_lost_lease_and_the_next_claim_works() {
-    let key = key();
-    let job = run_script(
-        &["--ttl", "15s", "--heartbeat", "1s"],
-        &key,
-        "echo $FENCE; sleep 1000; true",
-    )
-    .on(shared())
-    .spawn();
-    job.wait_for_output();
-    delete(shared(), &key);
-    let out = job.wait().expect_code(76);
-    assert!(out.stderr.contains("the table has no row for it"), "{out}");
-    crate::support::job::until_gone(&key);
-    let next = lease(&["claim", "--format", "json", &key])
-        .output()
-        .expect_code(0);
-    let fence: i64 = out.stdout.trim().parse().expect("a fence");
-    assert!(term(&next.stdout).fence > fence);
 }
 
 #[test]

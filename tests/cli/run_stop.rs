@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::column;
 use crate::support::job::{Journal, of_job, run, run_script, steal, until_gone};
-use crate::support::table::change;
+use crate::support::table::{change, delete};
 use crate::support::{key, shared, stays, until};
+use crate::{column, lease, term};
 
 /// A loss is noticed within a second, and a database that is slow for a while is not taken for one.
 const BEATING: [&str; 4] = ["--ttl", "15s", "--heartbeat", "1s"];
@@ -141,9 +141,7 @@ fn a_forced_release_evicts_the_run() {
         .on(shared())
         .spawn();
     job.wait_for_line("ready");
-    crate::lease(&["release", "--force", &key])
-        .output()
-        .expect_code(0);
+    lease(&["release", "--force", &key]).output().expect_code(0);
     let out = job.wait().expect_code(76);
     assert!(out.stderr.contains("it has been released"), "{out}");
     until_gone(&key);
@@ -205,9 +203,7 @@ fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it()
             .spawn();
         job.wait_for_line("ready");
         if !by_job {
-            crate::lease(&["release", "--force", &key])
-                .output()
-                .expect_code(0);
+            lease(&["release", "--force", &key]).output().expect_code(0);
         }
         job.close_input();
         let out = job.wait().expect_code(76);
@@ -219,4 +215,26 @@ fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it()
             )
         );
     }
+}
+
+#[test]
+fn a_row_deleted_by_hand_is_a_lost_lease_and_the_next_claim_works() {
+    let key = key();
+    let job = run_script(
+        &["--ttl", "15s", "--heartbeat", "1s"],
+        &key,
+        "echo $FENCE; sleep 1000; true",
+    )
+    .on(shared())
+    .spawn();
+    job.wait_for_output();
+    delete(shared(), &key);
+    let out = job.wait().expect_code(76);
+    assert!(out.stderr.contains("the table has no row for it"), "{out}");
+    until_gone(&key);
+    let next = lease(&["claim", "--format", "json", &key])
+        .output()
+        .expect_code(0);
+    let fence: i64 = out.stdout.trim().parse().expect("a fence");
+    assert!(term(&next.stdout).fence > fence);
 }
