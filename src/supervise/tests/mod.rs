@@ -1,7 +1,9 @@
 //! The rules one by one, and then all of them at once over every pair of events in every phase.
 
+mod job_control;
 mod product;
 mod rules;
+mod witness;
 
 use std::time::Duration;
 
