@@ -11,6 +11,7 @@ mod order;
 mod overtaken;
 mod page;
 mod recipes;
+mod refused;
 mod schedule;
 mod sequence;
 mod speed;
