@@ -10,7 +10,8 @@
 //!   lock that conflicts with it. So a newer fence waits for older writers that have passed, and they are done before it
 //!   writes; an older fence that waits for a newer one reads the row again, and raises.
 //! - Under REPEATABLE READ and SERIALIZABLE, a snapshot from before the fence rose gives 40001 in its place, which
-//!   is to be retried as a whole, like any other; the retry then passes or raises.
+//!   is to be retried as a whole, like any other; the retry then passes or raises. So does a fence that rises and had to
+//!   wait for an older writer: that one's rows are not in the snapshot either.
 //!
 //! An equal fence takes FOR SHARE only: it writes no new row version, and a job that writes through several connections
 //! does not wait for itself. The row is read without a lock first, because two transactions that both hold the share
@@ -24,7 +25,10 @@ pub const SQLSTATE_STALE: &str = "LF001";
 
 /// The version of the function, kept as its comment. It rises with every change of the SQL, so that an older `lease init` does not
 /// undo what a newer one has installed.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+
+/// The table that the function remembers fences in, in the schema of the lease table.
+pub const TABLE: &str = "lease_fence";
 
 /// The SQL that installs both, or brings them up to date. `{s}` is the quoted schema, `{s'}` the same inside a string.
 ///
@@ -42,6 +46,8 @@ pub const VERSION: u32 = 2;
 /// - EXECUTE is not left to PUBLIC, nor to whom default privileges have given it: who may call the function with a huge fence
 ///   can lock every holder out. It is taken away at the first installation only, so that a later one keeps what an
 ///   administrator has granted.
+/// - Under REPEATABLE READ and SERIALIZABLE, who raises the fence must see what was written under the older one. A writer that
+///   only shares the row changes nothing in it, so the server lets the waiting transaction go on with its older snapshot.
 /// - Not STRICT: that would make a NULL fence, say from an unset variable, pass. Nor does a fence below 1, which nobody was
 ///   ever given: it is what some languages make of a missing variable.
 /// - A name no longer than a key may be, since one that does not fit into an index page would fail in words of its own; and
@@ -71,31 +77,40 @@ BEGIN
         RAISE EXCEPTION USING
             ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = remark,
-            HINT = 'Find out who made it. Then install as that role, or drop it.';
+            HINT = 'Find out who made it. If it is in use, install as that role; if not, rename it. If it is dropped, a stale'
+                || ' holder can write until a newer one has.';
     END IF;
 
-    IF kept IS NOT NULL THEN
-        IF NOT EXISTS (
-            SELECT FROM pg_class AS c
-              JOIN pg_index AS i ON i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
-                                AND i.indnkeyatts = 1 AND i.indpred IS NULL
-              JOIN pg_attribute AS k ON k.attrelid = c.oid AND k.attnum = i.indkey[0] AND k.attname = 'resource'
-             WHERE c.oid = kept AND c.relkind = 'r' AND c.relpersistence = 'p'
-               AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
-               AND NOT EXISTS (SELECT FROM pg_rewrite AS r WHERE r.ev_class = c.oid)
-               AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE c.oid IN (h.inhrelid, h.inhparent))
-               AND NOT c.relrowsecurity
-               AND (SELECT array_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) ORDER BY a.attname)
-                      FROM pg_attribute AS a
-                     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
-                   = ARRAY['fence bigint', 'resource text', 'since timestamp with time zone']) THEN
-            RAISE EXCEPTION USING
-                ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = kept || ' is there already, and is not the table of lease_check_fence',
-                HINT = 'It would be a logged table with the columns resource text (the primary key), fence bigint and'
-                    || ' since timestamptz, and without triggers, rules or policies. Find out what it is for. Then drop it,'
-                    || ' or rename it.';
-        END IF;
+    SELECT CASE
+           WHEN c.relkind <> 'r' THEN 'it is no plain table'
+           WHEN c.relpersistence <> 'p' THEN 'it is not logged, so that it is empty after a crash'
+           WHEN EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal) THEN 'it has triggers'
+           WHEN EXISTS (SELECT FROM pg_rewrite AS r WHERE r.ev_class = c.oid) THEN 'it has rules'
+           WHEN EXISTS (SELECT FROM pg_inherits AS h WHERE c.oid IN (h.inhrelid, h.inhparent)) THEN 'it has a parent or children'
+           WHEN c.relrowsecurity THEN 'it has row level security'
+           WHEN 3 <> (SELECT count(*) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+             OR 3 <> (SELECT count(*)
+                        FROM pg_attribute AS a
+                       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                         AND (a.attname, a.atttypid, a.attnotnull) IN (
+                             ('resource', 'text'::regtype, true), ('fence', 'int8'::regtype, true),
+                             ('since', 'timestamptz'::regtype, true)))
+           THEN 'its columns are not resource text, fence bigint and since timestamptz, each NOT NULL'
+           WHEN NOT EXISTS (
+                SELECT FROM pg_index AS i
+                  JOIN pg_attribute AS k ON k.attrelid = i.indrelid AND k.attnum = i.indkey[0] AND k.attname = 'resource'
+                 WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indnkeyatts = 1
+                   AND i.indpred IS NULL)
+           THEN 'resource is not its primary key'
+           END INTO remark
+      FROM pg_class AS c
+     WHERE c.oid = kept;
+    IF remark IS NOT NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = kept || ' is there already, and is not as lease_check_fence needs it: ' || remark,
+            HINT = 'Put that right, or rename it if it is something else. If it is dropped, a stale holder can write until'
+                || ' a newer one has.';
     END IF;
 
     IF installed IS NOT NULL THEN
@@ -104,13 +119,23 @@ BEGIN
             RAISE EXCEPTION USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = installed || ' is there already, and is not what lease has installed',
-                HINT = 'Find out what it is for. Then drop it, or rename it.';
+                HINT = 'Find out what it is for. Then rename it, or drop it.';
         ELSIF substring(remark, '^lease fencing ([0-9]+)')::numeric > {version} THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = 'a newer lease_check_fence is installed (' || remark || ')',
-                HINT = 'Nothing was changed. Use the newer lease to install it again.';
+                HINT = 'It was left as it is. Use the newer lease to install it again.';
         END IF;
+    END IF;
+
+    SELECT p.oid::regprocedure || ' is there already, and a call could mean it in place of lease_check_fence(text, bigint)' INTO remark
+      FROM pg_proc AS p
+     WHERE p.pronamespace = to_regnamespace('{s'}') AND p.proname = 'lease_check_fence' AND p.oid IS DISTINCT FROM installed;
+    IF FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = remark,
+            HINT = 'Find out what it is for. Then rename it, or drop it.';
     END IF;
 
     IF kept IS NULL THEN
@@ -129,6 +154,7 @@ DECLARE
     asked   ALIAS FOR $1;
     offered ALIAS FOR $2;
     newest  bigint;
+    shown   text;
 BEGIN
     IF asked IS NULL OR offered IS NULL THEN
         RAISE EXCEPTION USING
@@ -154,12 +180,22 @@ BEGIN
                 RETURN;
             END IF;
         END IF;
+        shown := regexp_replace(quote_literal(asked), '[[:cntrl:]]', '?', 'g');
         IF newest > offered THEN
             RAISE EXCEPTION USING
                 ERRCODE = '{stale}',
-                MESSAGE = format('fence %s is stale: %s has seen fence %s',
-                    offered, regexp_replace(quote_literal(asked), '[[:cntrl:]]', '?', 'g'), newest),
+                MESSAGE = format('fence %s is stale: %s has seen fence %s', offered, shown, newest),
                 HINT = 'Another holder has taken over. Stop this job; a retry needs a lease of its own.';
+        END IF;
+        IF newest < offered AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+            PERFORM FROM {s}.lease_fence AS f WHERE f.resource = asked FOR NO KEY UPDATE SKIP LOCKED;
+            IF NOT FOUND THEN
+                PERFORM FROM {s}.lease_fence AS f WHERE f.resource = asked FOR NO KEY UPDATE;
+                RAISE EXCEPTION USING
+                    ERRCODE = 'serialization_failure',
+                    MESSAGE = format('could not serialize access: %s was written to under an older fence meanwhile', shown),
+                    HINT = 'Run the transaction again as a whole: it then sees what was written.';
+            END IF;
         END IF;
         INSERT INTO {s}.lease_fence AS f (resource, fence) VALUES (asked, offered)
             ON CONFLICT (resource)

@@ -4,6 +4,7 @@ use super::{Ending, print_or_leave, store, voice};
 use crate::cli::{Common, Init};
 use crate::exit::Exit;
 use crate::fencing;
+use crate::lease::Invalid;
 use crate::sql::{self, Table};
 
 /// Makes the table where it is missing.
@@ -12,6 +13,13 @@ use crate::sql::{self, Table};
 /// When the table's name can't be valid, or the database failed.
 pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     let table = Table::parse(&common.table)?;
+    if args.with_fencing && table.name() == fencing::TABLE {
+        return Err(Invalid::new(format!(
+            "--table {}: that is the name of the table that --with-fencing makes beside it: give the lease table another one",
+            table.shown()
+        ))
+        .into());
+    }
     if args.print {
         let mut script = sql::script(&table);
         if args.with_fencing {

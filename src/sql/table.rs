@@ -56,6 +56,12 @@ impl Table {
         quote_if_needed(&self.schema)
     }
 
+    /// The table's own part of the name, as it was given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// `"schema"."table"`, for a statement.
     #[must_use]
     pub fn quoted(&self) -> String {

@@ -135,8 +135,14 @@ impl Failure {
         let code = db.code().code();
         let mut failure = Self::new(Fault::of_sqlstate(code), one_line(db.message()));
         failure.answered = true;
-        let denied = "let a role do it that may create tables and functions there, and owns what is there already";
-        match db.hint().or((code == "42501").then_some(denied)) {
+        let own = match code {
+            "42501" => Some(
+                "let a role do it that may create tables and functions there, and owns what is there already",
+            ),
+            "55P03" => Some("another session holds a lock that this waits for: see pg_locks"),
+            _ => (failure.fault == Fault::ReadOnly).then_some(TO_THE_PRIMARY),
+        };
+        match db.hint().or(own) {
             Some(advice) => failure.advise(&one_line(advice)),
             None => failure,
         }
@@ -167,6 +173,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+const TO_THE_PRIMARY: &str = "a standby or a read-only role: connect to the primary, or name all servers and add target_session_attrs=read-write";
+
 /// What a person can do about it, where the server's own message leaves them alone.
 fn advice(code: &str, fault: Fault) -> Option<&'static str> {
     match code {
@@ -182,15 +190,13 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
         }
         "22003" => {
             return Some(
-                "the fence can't grow: its column has to be a bigint; if it is one, the row has the largest fence there is, which no claim has made: find out who wrote it, and DELETE the row to start again from the clock",
+                "the fence can't grow: its column has to be a bigint; if it is one, the row has the largest fence there is, far beyond the clock: find out who wrote one like it, and DELETE the row to start again from the clock; a resource that has seen it has to forget it, see lease-fencing(7)",
             );
         }
         _ => {}
     }
     match fault {
-        Fault::ReadOnly => Some(
-            "a standby or a read-only role: connect to the primary, or name all servers and add target_session_attrs=read-write",
-        ),
+        Fault::ReadOnly => Some(TO_THE_PRIMARY),
         Fault::Conflict
         | Fault::Unreachable
         | Fault::Timeout

@@ -178,7 +178,7 @@ fn contended_claims_under_a_serializable_default_have_one_winner_and_no_error() 
         last_fence = fence;
     }
     // Not because each was asked again until it went through.
-    assert!(!server.log().contains("could not serialize access"));
+    assert!(!server.log().contains("ERROR:  could not serialize access"));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_fence_that_can_not_grow_is_explained() {
     assert_eq!(
         out.stderr,
         format!(
-            "lease: cannot claim {key}: bigint out of range (the fence can't grow: its column has to be a bigint; if it is one, the row has the largest fence there is, which no claim has made: find out who wrote it, and DELETE the row to start again from the clock)\n"
+            "lease: cannot claim {key}: bigint out of range (the fence can't grow: its column has to be a bigint; if it is one, the row has the largest fence there is, far beyond the clock: find out who wrote one like it, and DELETE the row to start again from the clock; a resource that has seen it has to forget it, see lease-fencing(7))\n"
         )
     );
     delete(shared(), &key);

@@ -78,6 +78,20 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         ),
         (&["status", "--table", "pg_temp_3.lease"], "pg_temp_3"),
         (
+            &["init", "--with-fencing", "--table", "jobs.lease_fence"],
+            "--table jobs.lease_fence: that is the name of the table that --with-fencing makes",
+        ),
+        (
+            &[
+                "init",
+                "--print",
+                "--with-fencing",
+                "--table",
+                "lease_fence",
+            ],
+            "give the lease table another one",
+        ),
+        (
             &["claim", "k", "--table", "information_schema.lease"],
             "information_schema",
         ),

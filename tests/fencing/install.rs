@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use pglease::fencing;
+use pglease::fencing::{self, SQLSTATE_STALE};
 use pglease::sql::quote;
 
 use crate::{Resource, check, install, role, state, told, try_install};
@@ -46,7 +46,7 @@ fn an_older_version_is_brought_up_to_date_and_a_newer_one_is_left_alone() {
     other_version(&mut client, fencing::VERSION - 1);
     assert_eq!(state(check(&mut client, "r", 6)), "");
     install(&mut client, "public");
-    assert_eq!(state(check(&mut client, "r", 6)), fencing::SQLSTATE_STALE);
+    assert_eq!(state(check(&mut client, "r", 6)), SQLSTATE_STALE);
 
     other_version(&mut client, fencing::VERSION + 1);
     let error = try_install(&mut client, "public").expect_err("a newer version");
@@ -65,35 +65,94 @@ fn an_older_version_is_brought_up_to_date_and_a_newer_one_is_left_alone() {
 /// What is there is never called ready only because of its name.
 #[test]
 fn what_is_not_its_own_table_or_function_is_left_alone() {
-    let whole = "resource text PRIMARY KEY, fence bigint NOT NULL, since timestamptz NOT NULL DEFAULT now()";
-    for other in [
-        "CREATE TABLE lease_fence (x int)".to_owned(),
-        "CREATE TABLE lease_fence (resource text, fence bigint, since timestamptz)".to_owned(),
-        "CREATE TABLE lease_fence (resource varchar(5) PRIMARY KEY, fence bigint, since timestamptz)"
-            .to_owned(),
-        format!("CREATE TABLE lease_fence ({whole}, more text NOT NULL)"),
-        // Empty after a crash.
-        format!("CREATE UNLOGGED TABLE lease_fence ({whole})"),
-        format!("CREATE TABLE lease_fence ({whole});
-                 CREATE RULE r AS ON INSERT TO lease_fence DO INSTEAD NOTHING"),
-        format!("CREATE TABLE lease_fence ({whole});
-                 CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.fence := 1; RETURN NEW; END';
-                 CREATE TRIGGER t BEFORE INSERT ON lease_fence FOR EACH ROW EXECUTE FUNCTION f()"),
-        format!("CREATE TABLE lease_fence ({whole}); ALTER TABLE lease_fence ENABLE ROW LEVEL SECURITY"),
-        "CREATE VIEW lease_fence AS SELECT 'r'::text AS resource, 1::bigint AS fence, now() AS since"
-            .to_owned(),
-        "CREATE SEQUENCE lease_fence".to_owned(),
-        "CREATE FUNCTION lease_check_fence(text, bigint) RETURNS void LANGUAGE sql AS ''".to_owned(),
-        "CREATE FUNCTION lease_check_fence(a text, b bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'"
-            .to_owned(),
+    let whole = "CREATE TABLE lease_fence
+        (resource text PRIMARY KEY, fence bigint NOT NULL, since timestamptz NOT NULL DEFAULT now());";
+    let with = |more: &str| format!("{whole} {more}");
+    let (columns, theirs) = ("its columns are not", "is not what lease has installed");
+    for (other, why) in [
+        ("CREATE TABLE lease_fence (x int)".to_owned(), columns),
+        (whole.replace("text", "varchar(5)"), columns),
+        (whole.replace("bigint NOT NULL", "bigint"), columns),
+        (with("ALTER TABLE lease_fence ADD more text NOT NULL"), columns),
+        (
+            with("ALTER TABLE lease_fence DROP CONSTRAINT lease_fence_pkey"),
+            "resource is not its primary key",
+        ),
+        (
+            whole.replace("TABLE", "UNLOGGED TABLE"),
+            "it is not logged, so that it is empty after a crash",
+        ),
+        (
+            with("CREATE RULE r AS ON INSERT TO lease_fence DO INSTEAD NOTHING"),
+            "it has rules",
+        ),
+        (
+            with("CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.fence := 1; RETURN NEW; END';
+                  CREATE TRIGGER t BEFORE INSERT ON lease_fence FOR EACH ROW EXECUTE FUNCTION f()"),
+            "it has triggers",
+        ),
+        (
+            with("ALTER TABLE lease_fence ENABLE ROW LEVEL SECURITY"),
+            "it has row level security",
+        ),
+        (
+            with("CREATE TABLE child () INHERITS (lease_fence)"),
+            "it has a parent or children",
+        ),
+        (
+            "CREATE VIEW lease_fence AS SELECT 'r'::text AS resource, 1::bigint AS fence, now() AS since".to_owned(),
+            "it is no plain table",
+        ),
+        ("CREATE SEQUENCE lease_fence".to_owned(), "it is no plain table"),
+        (
+            "CREATE FUNCTION lease_check_fence(text, bigint) RETURNS void LANGUAGE sql AS ''".to_owned(),
+            theirs,
+        ),
+        (
+            "CREATE FUNCTION lease_check_fence(a text, b bigint) RETURNS int LANGUAGE sql AS 'SELECT 1'".to_owned(),
+            theirs,
+        ),
+        // PostgreSQL takes it for a call with a small constant.
+        (
+            "CREATE FUNCTION lease_check_fence(text, int) RETURNS void LANGUAGE sql AS ''".to_owned(),
+            "a call could mean it in place of lease_check_fence(text, bigint)",
+        ),
     ] {
         let resource = Resource::bare();
         let mut client = resource.connect();
         client.batch_execute(&other).expect(&other);
         let told = told(&try_install(&mut client, "public").expect_err(&other));
         assert!(
-            told.starts_with("55000: ") && told.contains("is there already, and is not"),
+            told.starts_with("55000: ") && told.contains("is there already") && told.contains(why),
             "{other}: {told}"
+        );
+    }
+}
+
+#[test]
+fn installing_means_the_same_under_any_setting() {
+    let ddl = fencing::ddl(&quote("public"));
+    for setting in [
+        "quote_all_identifiers = on",
+        "standard_conforming_strings = off",
+        "check_function_bodies = off",
+        "plpgsql.variable_conflict = use_variable",
+        "plpgsql.extra_errors = 'all'",
+        "default_transaction_isolation = serializable",
+        "default_table_access_method = heap",
+        "default_with_oids = off",
+        "DateStyle = 'German'",
+    ] {
+        let resource = Resource::bare();
+        let mut client = resource.connect();
+        client
+            .batch_execute(&format!("LOAD 'plpgsql'; SET {setting}; {ddl} {ddl}"))
+            .unwrap_or_else(|e| panic!("{setting}: {}", told(&e)));
+        assert_eq!(state(check(&mut client, "r", 2)), "", "{setting}");
+        assert_eq!(
+            state(check(&mut client, "r", 1)),
+            SQLSTATE_STALE,
+            "{setting}"
         );
     }
 }
@@ -154,7 +213,7 @@ fn a_schema_of_any_name_will_do() {
         assert_eq!(client.execute(&call, &[&2_i64]).expect("passes"), 1);
         assert_eq!(
             state(client.execute(&call, &[&1_i64]).map(|_| ())),
-            fencing::SQLSTATE_STALE,
+            SQLSTATE_STALE,
             "{schema}"
         );
         client
