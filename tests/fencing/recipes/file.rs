@@ -97,6 +97,8 @@ fn what_is_no_fence_publishes_nothing() {
         "-5",
         "0x10",
         "5\n6",
+        "0",
+        "007",
         "99999999999999999999",
     ] {
         let script = format!("FENCE='{fence}'\n{}", script());
@@ -189,6 +191,34 @@ fn a_writer_that_is_ended_by_a_signal_leaves_nothing_behind() {
         assert!(!writer.wait_exit(LIMIT).success(), "{signal}");
         until("its file is gone", || names(dir.path()).is_empty());
     }
+}
+
+#[test]
+fn a_lock_that_somebody_keeps_is_told_and_nothing_is_written() {
+    let dir = dir();
+    let holder = Lease::program("sh")
+        .args([
+            "-c",
+            "exec 9>>report.txt.lock; flock 9; echo locked; read end",
+        ])
+        .dir(dir.path())
+        .open_input()
+        .spawn();
+    holder.wait_for_line("locked");
+    let patient = script();
+    assert!(patient.contains("flock -w 60 9"), "{patient}");
+    let output = run(
+        &patient.replace("-w 60", "-w 0.2"),
+        Some(7),
+        dir.path(),
+        &[],
+    );
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "can't tell: somebody else holds report.txt.lock\n"
+    );
+    assert!(names(dir.path()).is_empty());
 }
 
 #[test]

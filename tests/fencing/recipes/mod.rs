@@ -118,6 +118,20 @@ fn the_function_in_a_transaction_with_the_write() {
             output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
             "{output:?}"
         );
+        for (fence, told) in [
+            ("", "\"\""),
+            ("abc", "\"abc\""),
+            ("99999999999999999999", "out of range"),
+        ] {
+            let script = format!("FENCE='{fence}'\n{script}");
+            let output = run(&script, None, dir().path(), &libpq(&resource));
+            assert_eq!(output.status.code(), Some(3), "{output:?}");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(
+                said.contains("type bigint") && said.contains(told),
+                "{said}"
+            );
+        }
         // Another error has the code of a stale fence; what it says tells them apart.
         client.batch_execute("DROP TABLE invoices").expect("drops");
         let output = run(
@@ -132,6 +146,36 @@ fn the_function_in_a_transaction_with_the_write() {
             "{output:?}"
         );
     }
+}
+
+#[test]
+fn the_printed_sql_without_the_lease_table() {
+    let resource = Resource::bare();
+    let database = resource.url.rsplit('/').next().expect("a database");
+    let script = recipe("postgresql-print")
+        .replace(
+            "lease init",
+            &format!("{} init", env!("CARGO_BIN_EXE_lease")),
+        )
+        .replace(" invoices", &format!(" {database}"));
+    for _ in 0..2 {
+        let output = run(&script, None, dir().path(), &libpq(&resource));
+        assert!(
+            output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+    }
+    let mut client = resource.connect();
+    check(&mut client, "r", 2).expect("passes");
+    let leases = client.query_one("SELECT to_regclass('public.lease') IS NULL", &[]);
+    assert!(leases.expect("a row").get::<_, bool>(0));
+    client
+        .batch_execute(
+            "COMMENT ON FUNCTION public.lease_check_fence(text, bigint) IS 'something else'",
+        )
+        .expect("a function");
+    let output = run(&script, None, dir().path(), &libpq(&resource));
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
 }
 
 #[test]

@@ -84,7 +84,10 @@ fn a_value_and_its_fence() {
             "0x10",
             " 5",
             "5.5",
-            "9007199254740994",
+            "0",
+            // 2^53, which is also what 2^53 + 1 is taken for.
+            "9007199254740992",
+            "9007199254740993",
         ] {
             let script = format!("FENCE='{fence}'\n{script}");
             let output = run(&script, None, redis.dir.path(), &environment);
