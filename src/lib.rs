@@ -69,7 +69,7 @@ use crate::store::Failure;
 pub fn main() -> ! {
     let ending = match cli::parse(std::env::args_os().collect()) {
         Ok(cli) => dispatch(cli).unwrap_or_else(|error| {
-            output::say(&format!("{error:#}"));
+            output::say(&told(&error));
             Ending::Exit(exit_for(&error))
         }),
         Err(error) => usage::refuse(&error),
@@ -91,6 +91,15 @@ fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
         Command::Status(args) => commands::status::status(common, args),
         Command::Init(args) => commands::init::init(common, &args),
     }
+}
+
+/// An error and what caused it, in one line.
+fn told(error: &anyhow::Error) -> String {
+    let causes = error.chain().map(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.map_or_else(|| cause.to_string(), output::io_error)
+    });
+    causes.collect::<Vec<_>>().join(": ")
 }
 
 /// The exit code that belongs to an error, by what caused it.

@@ -64,10 +64,10 @@ pub const FATES: &[(&str, &str)] = &[
     ),
     (
         "lease gets INT, TERM, HUP, QUIT, USR1, USR2, WINCH or CONT",
-        "the job's group gets that very signal, once; the lease is renewed for as long as the job takes to end",
+        "the job's group gets that very signal, once, and is not killed for it; the lease is renewed for as long as the job takes to end",
     ),
     (
-        "lease gets another INT or TERM while it stops the job",
+        "lease gets INT or TERM while it stops the job for a loss, or what the job has left",
         "the job's group is killed at once",
     ),
     (
@@ -99,7 +99,7 @@ pub const FATES: &[(&str, &str)] = &[
         "as when lease is stopped: on waking up past the deadline, the job is killed before it can do much; only a fence check keeps out what it does in that moment",
     ),
     (
-        "lease and its watchdog are killed together",
+        "lease and its watchdog are killed, or stopped, together",
         "nobody is left to stop the job, which outlives its lease; only a fence check keeps its writes out",
     ),
     (

@@ -19,10 +19,11 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::lease::{Fence, Holder, Key};
+use crate::sql::Table;
 
 pub use self::parse::parse;
 pub(crate) use self::parse::{RUN_USAGE, lacks};
-use self::words::{Named, code, db_timeout, hold_at_least, switch, text, ttl};
+use self::words::{Named, code, db_timeout, hold_at_least, switch, table, text, ttl};
 pub use self::words::{Wait, WatchWord, duration, watch};
 pub(crate) use self::words::{shown, without_passwords};
 
@@ -78,9 +79,9 @@ pub struct Common {
         default_value = "public.lease",
         global = true,
         hide_env_values = true,
-        value_parser = Named::word(text)
+        value_parser = Named::value(table)
     )]
-    pub table: String,
+    pub table: Table,
 
     /// The most that one database operation may take, connecting included
     #[arg(long, value_name = "DURATION", env = "LEASE_DB_TIMEOUT", default_value = "10s", global = true, hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(db_timeout))]

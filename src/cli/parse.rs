@@ -189,7 +189,7 @@ mod tests {
             "--table", "a", "status", "x", "--table", "b", "--all", "y", "z",
         ]);
         let cli = cli.expect("taken");
-        assert_eq!(cli.common.table, "b");
+        assert_eq!(cli.common.table.name(), "b");
         let Verb::Status(status) = cli.command else {
             panic!("{:?}", cli.command)
         };

@@ -10,6 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, Command};
 
 use crate::lease::Invalid;
+use crate::sql::Table;
 use crate::timing::{self, DB_TIMEOUT_RANGE, HOLD_RANGE, TTL_RANGE, Ttl};
 
 /// How long to keep trying.
@@ -61,17 +62,25 @@ pub fn watch(text: &str) -> Result<WatchWord, Invalid> {
     match duration(text) {
         Ok(every) if every >= WATCH_SHORTEST => Ok(WatchWord::Interval(every)),
         Ok(_) => Err(complaint(out_of_range(text, "give at least 100ms"))),
-        Err(e) if is_number(text.strip_prefix('-').unwrap_or(text)) => Err(complaint(e)),
+        Err(e) if is_number(text.strip_prefix('-').unwrap_or(text)) || counts_months(text) => {
+            Err(complaint(e))
+        }
         Err(_) => Ok(WatchWord::Key(text.to_owned())),
     }
 }
 
-/// Reads a duration as humantime writes it.
+/// Reads a duration as humantime writes it, but for its `M`, a month, which nobody means who writes it.
 ///
 /// # Errors
 /// Anything else. The text begins with what was given, so that the name of an option can stand before it, and says what
 /// would be right.
 pub fn duration(text: &str) -> Result<Duration, Invalid> {
+    if counts_months(text) {
+        return Err(Invalid::new(format!(
+            "{}: M would be a month: write 5m for minutes, or 30days",
+            shown(text)
+        )));
+    }
     humantime::parse_duration(text).map_err(|_| {
         let given = shown(text);
         Invalid::new(if text.is_empty() {
@@ -87,6 +96,12 @@ pub fn duration(text: &str) -> Result<Duration, Invalid> {
             format!("{given} is no duration: write 500ms, 30s, 5m or '1h 30m'")
         })
     })
+}
+
+fn counts_months(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphabetic())
+        .any(|unit| unit == "M")
+        && humantime::parse_duration(text).is_ok()
 }
 
 fn is_number(text: &str) -> bool {
@@ -124,6 +139,11 @@ fn in_range<T>(
 
 fn out_of_range(text: &str, range: &str) -> Invalid {
     Invalid::new(format!("{} is out of range: {range}", shown(text)))
+}
+
+/// The name of a table.
+pub(super) fn table(text: &str) -> Result<Table, Invalid> {
+    Table::parse(text)
 }
 
 /// An exit code.
@@ -272,6 +292,14 @@ mod tests {
         assert_eq!(told("1.5"), "1.5 has no unit: write 1.5s, 5m or '1h 30m'");
         assert_eq!(told("-5s"), "-5s: a duration can't be negative");
         assert_eq!(told(""), "is empty: write 500ms, 30s, 5m or '1h 30m'");
+        for months in ["5M", "1h 5M", "5 M"] {
+            let hint = "M would be a month: write 5m for minutes, or 30days";
+            assert_eq!(told(months), format!("{months}: {hint}"));
+            assert_eq!(
+                watch(months).map_err(|e| e.to_string()),
+                Err(format!("--watch {months}: {hint}"))
+            );
+        }
         for bad in ["5 m s", "s", "1h 30", "--wait", " "] {
             assert!(told(bad).contains("is no duration"), "{bad}");
         }

@@ -5,14 +5,14 @@ use crate::cli::{Common, Init};
 use crate::exit::Exit;
 use crate::fencing;
 use crate::lease::Invalid;
-use crate::sql::{self, Table};
+use crate::sql;
 
 /// Makes the table where it is missing.
 ///
 /// # Errors
 /// When the table's name can't be valid, or the database failed.
 pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
-    let table = Table::parse(&common.table)?;
+    let table = &common.table;
     if args.with_fencing && table.name() == fencing::TABLE {
         return Err(Invalid::new(format!(
             "--table {}: that is the name of the table that --with-fencing makes beside it: give the lease table another one",
@@ -21,7 +21,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         .into());
     }
     if args.print {
-        let mut script = sql::script(&table);
+        let mut script = sql::script(table);
         if args.with_fencing {
             script.push('\n');
             script.push_str(&fencing::ddl(&table.schema()));

@@ -18,7 +18,6 @@ use crate::connect::Settings;
 use crate::exit::Exit;
 use crate::lease::{Fence, Holder, Invalid, Key, Lease, Row};
 use crate::output::{self, Voice};
-use crate::sql::Table;
 use crate::store::{Applied, Failure, Store};
 use crate::supervise::Ended;
 use crate::timing::{self, Extension};
@@ -53,7 +52,6 @@ pub const fn voice(common: &Common) -> Voice {
 /// # Errors
 /// An [`Invalid`] option, or settings that can't be used.
 pub fn store(common: &Common) -> anyhow::Result<Store> {
-    let table = Table::parse(&common.table)?;
     let limit = timing::db_timeout(common.db_timeout)?;
     let settings = Settings::resolve(common.database_url.as_deref())?;
     let voice = voice(common);
@@ -62,7 +60,7 @@ pub fn store(common: &Common) -> anyhow::Result<Store> {
     }
     Ok(Store::new(
         settings,
-        table,
+        common.table.clone(),
         limit,
         Arc::new(move |step| voice.step(step)),
     ))

@@ -84,8 +84,13 @@ fn all(failures: &[(String, Reason)], settings: &Settings) -> OpenError {
         .map(|(place, r)| format!("{place}: {}{}", r.text, more(r, settings)))
         .collect();
     let mut message = texts.join("; ");
-    if !settings.is_named && fault == Fault::Unreachable {
+    if fault == Fault::Unreachable && !settings.is_named {
         message.push_str("; no database was named: set LEASE_DATABASE_URL, PGSERVICE or PGHOST");
+    } else if fault == Fault::Unreachable && !settings.is_host_named {
+        message.push_str(&format!(
+            "; no host was named, only the database {:?}: write host=NAME, or a URI",
+            settings.database
+        ));
     }
     OpenError { fault, message }
 }
@@ -186,7 +191,11 @@ mod tests {
         assert_eq!(told(None, None), hint);
         assert_eq!(told(Some(""), None), hint);
         assert_eq!(told(None, Some(("PGPORT", "6"))), hint);
-        assert_eq!(told(Some("orders"), None), "there: no");
+        let hint = "there: no; no host was named, only the database \"localhost\": write host=NAME, or a URI";
+        assert_eq!(told(Some("localhost"), None), hint);
+        assert_eq!(told(None, Some(("PGDATABASE", "localhost"))), hint);
+        assert_eq!(told(Some("orders"), Some(("PGHOST", "h"))), "there: no");
+        assert_eq!(told(Some("postgres://h/orders"), None), "there: no");
         assert_eq!(told(None, Some(("PGHOST", "h"))), "there: no");
     }
 }

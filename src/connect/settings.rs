@@ -24,6 +24,8 @@ pub struct Settings {
     pub(super) hosts: Vec<Host>,
     /// Whether anybody said where the database is; if not, all of it is a default.
     pub(super) is_named: bool,
+    /// Whether anybody named a host; if not, the server is looked for on this machine.
+    pub(super) is_host_named: bool,
     pub(super) user: String,
     pub(super) database: String,
     /// The password that was given for every host; without it each host has its own line in the password file.
@@ -142,14 +144,19 @@ impl Settings {
         if hosts.iter().any(|h| h.socket_directory().is_none()) {
             tls.check()?;
         }
+        let is_host_named = ["host", "hostaddr"]
+            .iter()
+            .any(|name| found.nonempty(name).is_some());
         let is_named = is_given
-            || ["service", "host", "hostaddr", "dbname"]
+            || is_host_named
+            || ["service", "dbname"]
                 .iter()
                 .any(|name| found.nonempty(name).is_some())
             || around.variable("PGSERVICE").is_some();
         Ok(Self {
             hosts,
             is_named,
+            is_host_named,
             user,
             database,
             password,

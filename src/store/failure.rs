@@ -182,6 +182,9 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
         "55P03" => {
             return Some("another session holds a lock on the row or the table: see pg_locks");
         }
+        "57014" => {
+            return Some("it took longer than --db-timeout leaves, or somebody has canceled it");
+        }
         "3F000" => return Some("create the schema first, or name another with --table"),
         "42703" | "42P10" | "42804" | "42883" | "42809" => {
             return Some(

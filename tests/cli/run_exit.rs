@@ -88,6 +88,14 @@ fn a_command_that_does_not_exist_is_127_and_one_that_can_not_be_executed_126_and
         .on(shared())
         .output()
         .expect_code(127);
+    // What a shell would have understood.
+    for (words, hint) in [
+        ("echo hi", "sh -c"),
+        ("TZ=UTC", "write env TZ=UTC and the command"),
+    ] {
+        let out = run(&[], &key(), &[words]).on(shared()).output();
+        assert!(out.expect_code(127).stderr.contains(hint), "{words}");
+    }
     // Also with a hold: nothing ran, so there is nothing to keep others from.
     let key = key();
     run(&["--hold-at-least", "1h"], &key, &["no-such-command"])
@@ -113,4 +121,16 @@ fn what_ignores_term_in_the_group_is_killed_after_the_grace() {
     .expect_code(0);
     assert!(of_job(&key).is_empty(), "{:?}", of_job(&key));
     assert!(out.stderr.contains("killed"), "{out}");
+}
+
+#[test]
+fn an_error_of_the_system_is_told_in_words() {
+    let out = around("sh", "ulimit -n 4; exec \"$LEASE\" run k true")
+        .on(shared())
+        .output()
+        .expect_code(125);
+    assert_eq!(
+        out.stderr,
+        "lease: cannot start the watchdog: too many open files\n"
+    );
 }

@@ -135,3 +135,21 @@ fn a_trigger_that_breaks_under_a_run_is_a_failed_renewal_and_no_lost_lease() {
     run.close_input();
     run.wait().expect_code(0);
 }
+
+#[test]
+fn a_statement_that_is_cut_off_is_told_with_the_option_that_limits_it() {
+    let server = shared();
+    let database = database(server);
+    let url = server.url_for("postgres", &database);
+    Lease::new(["init"]).url(&url).output().expect_code(0);
+    // As the server says it when statement_timeout is over.
+    server.psql_in(
+        &database,
+        &trigger("RAISE 'too long' USING ERRCODE = 'query_canceled'"),
+    );
+    let out = Lease::new(["claim", "k"]).url(&url);
+    assert_eq!(
+        out.output().expect_code(69).stderr,
+        "lease: cannot claim k: too long (it took longer than --db-timeout leaves, or somebody has canceled it)\n"
+    );
+}

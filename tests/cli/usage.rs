@@ -62,6 +62,10 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         ),
         (&["claim", "k", "--wait", "never"], "forever"),
         (
+            &["run", "--wait", "5M", "k", "true"],
+            "--wait 5M: M would be a month: write 5m for minutes",
+        ),
+        (
             &["claim", "k", "--wait", "-5s"],
             "--wait -5s: a duration can't be negative\n",
         ),

@@ -16,6 +16,11 @@ fn a_value_from_a_variable_is_refused_by_the_variables_name() {
             "soon",
             "LEASE_DB_TIMEOUT soon is no duration: write",
         ),
+        (
+            "LEASE_TABLE",
+            "a.b.c",
+            "LEASE_TABLE \"a.b.c\" names no table",
+        ),
     ] {
         let out = crate::lease(&["claim", "k"])
             .env(variable, value)

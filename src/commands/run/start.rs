@@ -129,6 +129,10 @@ pub(super) fn cannot_start(command: &OsStr, error: SpawnError) -> (Ending, Strin
                 format!(
                     "cannot run {command}: command not found (the command and each argument are words of their own; for a shell's syntax use sh -c '...')"
                 )
+            } else if command.contains('=') {
+                format!(
+                    "cannot run {command}: command not found (for a variable write env {command} and the command)"
+                )
             } else {
                 format!("cannot run {command}: command not found")
             },
