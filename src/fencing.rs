@@ -10,8 +10,9 @@
 //!   lock that conflicts with it. So a newer fence waits for older writers that have passed, and they are done before it
 //!   writes; an older fence that waits for a newer one reads the row again, and raises.
 //! - Under REPEATABLE READ and SERIALIZABLE, a snapshot from before the fence rose gives 40001 in its place, which
-//!   is to be retried as a whole, like any other; the retry then passes or raises. So does a fence that rises and had to
-//!   wait for an older writer: that one's rows are not in the snapshot either.
+//!   is to be retried as a whole, like any other. So does a fence that rises and had to wait for an older writer: that
+//!   one's rows are not in the snapshot either. A retry has lost its place behind the older writers; only at READ COMMITTED
+//!   does a call wait in line until it passes, which is why the manual has a term begin with one.
 //!
 //! An equal fence takes FOR SHARE only: it writes no new row version, and a job that writes through several connections
 //! does not wait for itself. The row is read without a lock first, because two transactions that both hold the share
@@ -39,6 +40,9 @@ pub const TABLE: &str = "lease_fence";
 /// - What is there already is looked at before anything is touched. Somebody else's table could have triggers, which would run
 ///   with the owner's rights, or an owner who lowers a fence; somebody else's function need not check anything. A trigger
 ///   may also be left from somebody who once had the right to make one; an UNLOGGED table is empty after a crash.
+/// - Names are found in the newest catalogue, rows with the transaction's snapshot: under REPEATABLE READ what is there may have
+///   no row to be looked at. And who may create things here can do so while CREATE TABLE waits, and would then own what CREATE
+///   OR REPLACE replaces; so whose the function is, and whether it is the only one, is asked at the end.
 /// - The fillfactor leaves room in the page, so that a rising fence stays a HOT update.
 /// - SECURITY DEFINER, so that a role needs EXECUTE and no right on the table, by which it could lower a fence. Hence the fixed
 ///   search path, with `pg_temp` last, and the schema before every name.
@@ -50,6 +54,7 @@ pub const TABLE: &str = "lease_fence";
 ///   only shares the row changes nothing in it, so the server lets the waiting transaction go on with its older snapshot.
 /// - Not STRICT: that would make a NULL fence, say from an unset variable, pass. Nor does a fence below 1, which nobody was
 ///   ever given: it is what some languages make of a missing variable.
+/// - Names are compared byte by byte: an index in the order of a C library that was upgraded may miss the row of a newer holder.
 /// - A name no longer than a key may be, since one that does not fit into an index page would fail in words of its own; and
 ///   without control characters in the message, which goes to terminals.
 const INSTALL: &str = "\
@@ -68,6 +73,13 @@ BEGIN
     SELECT r.oid INTO me FROM pg_roles AS r WHERE r.rolname = current_user;
     kept := to_regclass('{s'}.lease_fence');
     installed := to_regprocedure('{s'}.lease_check_fence(pg_catalog.text,pg_catalog.int8)');
+    IF kept IS NOT NULL AND NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = kept)
+        OR installed IS NOT NULL AND NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = installed) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'serialization_failure',
+            MESSAGE = 'lease_fence or lease_check_fence was made after this transaction had begun',
+            HINT = 'Run it again.';
+    END IF;
     SELECT other.what || ' is there already, and belongs to ' || other.owner INTO remark
       FROM (SELECT kept::text AS what, c.relowner::regrole AS owner FROM pg_class AS c WHERE c.oid = kept
              UNION ALL
@@ -92,10 +104,10 @@ BEGIN
              OR 3 <> (SELECT count(*)
                         FROM pg_attribute AS a
                        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                         AND (a.attname, a.atttypid, a.attnotnull) IN (
-                             ('resource', 'text'::regtype, true), ('fence', 'int8'::regtype, true),
-                             ('since', 'timestamptz'::regtype, true)))
-           THEN 'its columns are not resource text, fence bigint and since timestamptz, each NOT NULL'
+                         AND (a.attname, a.atttypid, a.attnotnull, a.atthasdef) IN (
+                             ('resource', 'text'::regtype, true, false), ('fence', 'int8'::regtype, true, false),
+                             ('since', 'timestamptz'::regtype, true, true)))
+           THEN 'its columns are not resource text, fence bigint and since timestamptz, all NOT NULL, the last with a default'
            WHEN NOT EXISTS (
                 SELECT FROM pg_index AS i
                   JOIN pg_attribute AS k ON k.attrelid = i.indrelid AND k.attnum = i.indkey[0] AND k.attname = 'resource'
@@ -119,7 +131,8 @@ BEGIN
             RAISE EXCEPTION USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = installed || ' is there already, and is not what lease has installed',
-                HINT = 'Find out what it is for. Then rename it, or drop it.';
+                HINT = 'Find out what it is for. Then rename it, or drop it. (Where it is, but was restored without its comment,'
+                    || ' drop the function alone: what is remembered is in lease_fence.)';
         ELSIF substring(remark, '^lease fencing ([0-9]+)')::numeric > {version} THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'object_not_in_prerequisite_state',
@@ -128,19 +141,9 @@ BEGIN
         END IF;
     END IF;
 
-    SELECT p.oid::regprocedure || ' is there already, and a call could mean it in place of lease_check_fence(text, bigint)' INTO remark
-      FROM pg_proc AS p
-     WHERE p.pronamespace = to_regnamespace('{s'}') AND p.proname = 'lease_check_fence' AND p.oid IS DISTINCT FROM installed;
-    IF FOUND THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = remark,
-            HINT = 'Find out what it is for. Then rename it, or drop it.';
-    END IF;
-
     IF kept IS NULL THEN
         CREATE TABLE {s}.lease_fence (
-            resource text        PRIMARY KEY,
+            resource text COLLATE \"C\" PRIMARY KEY,
             fence    bigint      NOT NULL,
             since    timestamptz NOT NULL DEFAULT clock_timestamp()
         ) WITH (fillfactor = 50);
@@ -193,7 +196,7 @@ BEGIN
                 PERFORM FROM {s}.lease_fence AS f WHERE f.resource = asked FOR NO KEY UPDATE;
                 RAISE EXCEPTION USING
                     ERRCODE = 'serialization_failure',
-                    MESSAGE = format('could not serialize access: %s was written to under an older fence meanwhile', shown),
+                    MESSAGE = format('could not serialize access: %s may have been written to under an older fence meanwhile', shown),
                     HINT = 'Run the transaction again as a whole: it then sees what was written.';
             END IF;
         END IF;
@@ -207,6 +210,17 @@ BEGIN
 END
 {b};
     COMMENT ON FUNCTION {s}.lease_check_fence(text, bigint) IS 'lease fencing {version}: raises {stale} for a fence smaller than one seen before';
+
+    SELECT p.oid::regprocedure || ' of ' || p.proowner::regrole || ' is there, and a call could mean it' INTO remark
+      FROM pg_proc AS p
+     WHERE p.pronamespace = to_regnamespace('{s'}') AND p.proname = 'lease_check_fence'
+       AND (p.proowner <> me OR p.oid <> '{s'}.lease_check_fence(text,int8)'::regprocedure);
+    IF FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = remark,
+            HINT = 'Only lease_check_fence(text, bigint) may have that name. Find out what the other is for. Then rename it, or drop it.';
+    END IF;
 
     FOR grantee IN
         SELECT DISTINCT CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE acl.grantee::regrole::text END

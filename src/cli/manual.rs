@@ -67,7 +67,7 @@ pub const FATES: &[(&str, &str)] = &[
         "the job's group gets that very signal, once, and is not killed for it; the lease is renewed for as long as the job takes to end",
     ),
     (
-        "lease gets INT or TERM while it stops the job for a loss, or what the job has left",
+        "lease gets INT or TERM while it stops the job itself, or what the job has left",
         "the job's group is killed at once",
     ),
     (

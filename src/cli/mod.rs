@@ -23,7 +23,7 @@ use crate::sql::Table;
 
 pub use self::parse::parse;
 pub(crate) use self::parse::{RUN_USAGE, lacks};
-use self::words::{Named, code, db_timeout, hold_at_least, switch, table, text, ttl};
+use self::words::{Named, code, db_timeout, hold_at_least, switch, text, ttl};
 pub use self::words::{Wait, WatchWord, duration, watch};
 pub(crate) use self::words::{shown, without_passwords};
 
@@ -79,7 +79,7 @@ pub struct Common {
         default_value = "public.lease",
         global = true,
         hide_env_values = true,
-        value_parser = Named::value(table)
+        value_parser = Named::value(Table::parse)
     )]
     pub table: Table,
 

@@ -30,10 +30,10 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
             .is_ok_and(|_| verb.value_source("ttl") == Some(ValueSource::CommandLine))
     });
     match &mut cli.command {
-        Verb::Run(run) => run.acquire.ttl_was_typed = typed,
         Verb::Claim(claim) => claim.acquire.ttl_was_typed = typed,
         Verb::Renew(renew) => renew.ttl_was_typed = typed,
-        Verb::Release(_) | Verb::Status(_) | Verb::Init(_) => {}
+        // A run's holder is always new, and has nothing that could be taken away.
+        Verb::Run(_) | Verb::Release(_) | Verb::Status(_) | Verb::Init(_) => {}
     }
     Ok(cli)
 }

@@ -10,7 +10,6 @@ use clap::parser::ValueSource;
 use clap::{Arg, Command};
 
 use crate::lease::Invalid;
-use crate::sql::Table;
 use crate::timing::{self, DB_TIMEOUT_RANGE, HOLD_RANGE, TTL_RANGE, Ttl};
 
 /// How long to keep trying.
@@ -139,11 +138,6 @@ fn in_range<T>(
 
 fn out_of_range(text: &str, range: &str) -> Invalid {
     Invalid::new(format!("{} is out of range: {range}", shown(text)))
-}
-
-/// The name of a table.
-pub(super) fn table(text: &str) -> Result<Table, Invalid> {
-    Table::parse(text)
 }
 
 /// An exit code.

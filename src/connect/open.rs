@@ -87,10 +87,7 @@ fn all(failures: &[(String, Reason)], settings: &Settings) -> OpenError {
     if fault == Fault::Unreachable && !settings.is_named {
         message.push_str("; no database was named: set LEASE_DATABASE_URL, PGSERVICE or PGHOST");
     } else if fault == Fault::Unreachable && !settings.is_host_named {
-        message.push_str(&format!(
-            "; no host was named, only the database {:?}: write host=NAME, or a URI",
-            settings.database
-        ));
+        message.push_str("; no host was named: write host=NAME, or a URI with one");
     }
     OpenError { fault, message }
 }
@@ -191,9 +188,11 @@ mod tests {
         assert_eq!(told(None, None), hint);
         assert_eq!(told(Some(""), None), hint);
         assert_eq!(told(None, Some(("PGPORT", "6"))), hint);
-        let hint = "there: no; no host was named, only the database \"localhost\": write host=NAME, or a URI";
+        let hint = "there: no; no host was named: write host=NAME, or a URI with one";
         assert_eq!(told(Some("localhost"), None), hint);
         assert_eq!(told(None, Some(("PGDATABASE", "localhost"))), hint);
+        assert_eq!(told(Some("postgres:///orders"), None), hint);
+        assert_eq!(told(Some("port=6543"), None), hint);
         assert_eq!(told(Some("orders"), Some(("PGHOST", "h"))), "there: no");
         assert_eq!(told(Some("postgres://h/orders"), None), "there: no");
         assert_eq!(told(None, Some(("PGHOST", "h"))), "there: no");

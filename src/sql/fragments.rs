@@ -12,9 +12,6 @@ pub(super) fn expand(text: &str) -> String {
         out.push_str(&rest[..start]);
         match rest[start + 1..end].split_once(':') {
             Some(("micros", instant)) => out.push_str(&micros(instant)),
-            Some(("row", "l+ttl")) => {
-                out.push_str(&row("l", "(l.expires_at - $3 * interval '1 microsecond')"));
-            }
             Some(("row", pair)) if pair.contains(',') => {
                 let (alias, now) = pair.split_once(',').expect("a row and its clock");
                 out.push_str(&row(alias, now));
@@ -35,7 +32,8 @@ pub(super) fn expand(text: &str) -> String {
     out
 }
 
-/// Microseconds since 1970. The operator by its schema, since this also stands in what is printed for others to run. Exact as a double (before PostgreSQL 14) as well as as a numeric; below 2^53 until 2255.
+/// Microseconds since 1970. The operator by its schema, since this also stands in what is printed for others to run. Exact
+/// as a double (before PostgreSQL 14) as well as as a numeric; below 2^53 until 2255.
 fn micros(instant: &str) -> String {
     format!("(extract(epoch FROM {instant}) OPERATOR(pg_catalog.*) 1000000)::bigint")
 }

@@ -8,7 +8,8 @@
 //! - Durations arrive as microseconds in a BIGINT.
 //!
 //! `{t}` stands for the table, `{micros:X}` for the microseconds since 1970 of `X`, `{row:R}` for the columns that
-//! describe a row `R` which carries a reading of the clock as `R.now`, `{row:R,N}` where the reading is `N`; [`Statements::new`] fills them in.
+//! describe a row `R` which carries a reading of the clock as `R.now`, `{row:R,N}` where the reading is `N`;
+//! [`Statements::new`] fills them in.
 
 mod fragments;
 mod pattern;
@@ -56,8 +57,9 @@ pub const COMMIT: &str = "COMMIT";
 /// Takes the lease if it is free or expired, extends it if it is the caller's and unexpired, otherwise does nothing and
 /// says who has it.
 ///
-/// Parameters: key, holder, ttl, whether a later expiry of the caller's own stays. Answers `granted`, `inserted` and a row; no row at all, or a row that is not in
-/// anybody's way, means that another claim came first, and that the statement has to be asked again.
+/// Parameters: key, holder, ttl, whether a later expiry of the caller's own stays. Answers `granted`, `inserted` and a
+/// row; no row at all, or a row that is not in anybody's way, means that another claim came first, and that the statement
+/// has to be asked again.
 ///
 /// - A claim that loses writes nothing: `look` comes first, because ON CONFLICT DO UPDATE locks the row (transaction id,
 ///   WAL, flush) even where its WHERE is false.
@@ -110,7 +112,7 @@ UPDATE {t} AS l
        SELECT greatest(l.fence, {micros:c.now}), c.now, c.now + $3 * interval '1 microsecond'
          FROM (SELECT clock_timestamp() AS now) AS c)
  WHERE l.key = $1 AND l.holder = $2 AND l.fence = $4
-RETURNING true AS granted, false AS inserted, {row:l+ttl}";
+RETURNING true AS granted, false AS inserted, {row:l,l.acquired_at}";
 
 /// Extends an unexpired term. No row is final: the caller is no longer the holder.
 ///

@@ -1,7 +1,11 @@
 //! A caller who means harm, and one who may do nothing else.
 
-use pglease::fencing::SQLSTATE_STALE;
+use std::thread;
 
+use pglease::fencing::SQLSTATE_STALE;
+use postgres::Client;
+
+use crate::support::until;
 use crate::{Resource, check, role, state, told, try_install};
 
 #[test]
@@ -74,7 +78,7 @@ fn a_search_path_with_tables_functions_operators_and_types_of_the_callers_own_ch
 }
 
 /// A role that may create things where the check is to be installed, and a connection of its own.
-fn creator(resource: &Resource) -> (String, postgres::Client) {
+fn creator(resource: &Resource) -> (String, Client) {
     let mut admin = resource.connect();
     let role = role(&mut admin);
     admin
@@ -107,6 +111,82 @@ fn what_somebody_else_has_put_in_its_place_is_not_adopted() {
         let (told, theirs) = (told(&error), format!("belongs to {role}"));
         assert!(
             told.starts_with("55000: ") && told.contains(what) && told.contains(&theirs),
+            "{told}"
+        );
+    }
+}
+
+/// Installs while `first` is in the way of it, lets somebody act once it stands waiting, and then ends `first`.
+fn install_after_waiting(
+    resource: &Resource,
+    setting: &str,
+    first: &mut Client,
+    then: impl FnOnce(),
+) -> Result<(), postgres::Error> {
+    let mut client = resource.connect();
+    client.batch_execute(setting).expect("a setting");
+    let pid: i32 = client
+        .query_one("SELECT pg_backend_pid()", &[])
+        .expect("a pid")
+        .get(0);
+    let mut watch = resource.connect();
+    thread::scope(|scope| {
+        let installing = scope.spawn(move || try_install(&mut client, "public"));
+        until("the installation waits", || {
+            let blocked = watch.query_one("SELECT cardinality(pg_blocking_pids($1)) > 0", &[&pid]);
+            blocked.expect("a server").get::<_, bool>(0)
+        });
+        then();
+        first.batch_execute("ROLLBACK").expect("ends");
+        installing.join().expect("an answer")
+    })
+}
+
+#[test]
+fn what_somebody_makes_while_the_installation_waits_is_not_adopted() {
+    for trap in [
+        ITS_FUNCTION,
+        "CREATE FUNCTION public.lease_check_fence(text, int) RETURNS void LANGUAGE sql AS ''",
+    ] {
+        let resource = Resource::bare();
+        let (role, mut first) = creator(&resource);
+        let mut second = resource.connect_as(&role);
+        first
+            .batch_execute("BEGIN; CREATE TABLE public.lease_fence (x int)")
+            .expect("a table");
+        let installed = install_after_waiting(&resource, "", &mut first, || {
+            second.batch_execute(trap).expect("a trap");
+        });
+        let told = told(&installed.expect_err(trap));
+        assert!(
+            told.starts_with("55000: ") && told.contains(&format!("of {role} is there")),
+            "{told}"
+        );
+        let table = resource
+            .connect()
+            .query_one("SELECT to_regclass('public.lease_fence') IS NULL", &[]);
+        assert!(table.expect("a row").get::<_, bool>(0), "all or nothing");
+    }
+}
+
+#[test]
+fn what_the_snapshot_of_the_installation_does_not_show_is_not_adopted() {
+    for trap in [ITS_TABLE, ITS_FUNCTION] {
+        let resource = Resource::bare();
+        let (role, mut first) = creator(&resource);
+        let mut second = resource.connect_as(&role);
+        first
+            .batch_execute(
+                "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('pglease fencing', 0))",
+            )
+            .expect("a lock");
+        let setting = "SET default_transaction_isolation = 'repeatable read'";
+        let installed = install_after_waiting(&resource, setting, &mut first, || {
+            second.batch_execute(trap).expect("a trap");
+        });
+        let told = told(&installed.expect_err(trap));
+        assert!(
+            told.starts_with("40001: ") && told.contains("after this transaction had begun"),
             "{told}"
         );
     }

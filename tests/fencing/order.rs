@@ -46,8 +46,8 @@ fn while_waiting(
 fn a_newer_holder_waits_for_an_older_writer_and_an_older_one_is_refused_behind_a_newer() {
     let resource = Resource::new();
     for level in LEVELS {
-        // What is remembered beforehand: nothing, an older fence, the first one's own.
-        for before in [None, Some(1), Some(0)] {
+        // What is remembered beforehand: nothing, an older fence, the first one's own, the smaller of the two.
+        for before in [None, Some(1), Some(0), Some(7)] {
             for (first_fence, second_fence) in [(7, 8), (8, 7)] {
                 let name = format!("{level:?} {before:?} {first_fence}");
                 let before = if before == Some(0) {

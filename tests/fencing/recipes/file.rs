@@ -216,7 +216,7 @@ fn a_lock_that_somebody_keeps_is_told_and_nothing_is_written() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
-        "can't tell: somebody else holds report.txt.lock\n"
+        "can't tell: no lock on report.txt.lock\n"
     );
     assert!(names(dir.path()).is_empty());
 }
