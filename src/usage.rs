@@ -119,7 +119,7 @@ fn unknown_command(error: &clap::Error) -> String {
             meant.join(" or ")
         ),
         Some(_) | None => {
-            format!("unknown command {given}: there are {COMMANDS} (see `lease --help`)")
+            format!("unknown command {given}: it is none of {COMMANDS} (see `lease --help`)")
         }
     }
 }

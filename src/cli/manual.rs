@@ -92,7 +92,7 @@ pub const FATES: &[(&str, &str)] = &[
     ),
     (
         "Ctrl-Z, or TSTP to lease",
-        "the job and lease stop; continued within the ttl they go on, later the job is stopped, for its lease is lost",
+        "the job and lease stop; continued in time they go on; after the ttl less the grace since the last heartbeat the job is stopped, for its lease is lost",
     ),
     (
         "the machine is suspended",
@@ -250,7 +250,7 @@ const INIT: &[Section] = &[
                 "Where jobs may not create tables, the owner of the schema makes it once, and lets them use it:",
             ),
             Block::Code(
-                "lease init\npsql -c 'GRANT SELECT, INSERT, UPDATE ON public.lease TO app'",
+                "lease init\npsql \"$LEASE_DATABASE_URL\" -c 'GRANT SELECT, INSERT, UPDATE ON public.lease TO app'",
             ),
             Block::Text("For a migration tool:"),
             Block::Code("lease init --print >migrations/042_lease.sql"),
@@ -258,7 +258,7 @@ const INIT: &[Section] = &[
                 "Where jobs write to PostgreSQL, a check that refuses the writes of a stale holder, and the role that may call it; see lease-fencing(7):",
             ),
             Block::Code(
-                "lease init --with-fencing\npsql -c 'GRANT EXECUTE ON FUNCTION public.lease_check_fence(text, bigint) TO app'",
+                "lease init --with-fencing\npsql \"$LEASE_DATABASE_URL\" -c 'GRANT EXECUTE ON FUNCTION public.lease_check_fence(text, bigint) TO app'",
             ),
         ],
     },

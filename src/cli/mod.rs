@@ -276,7 +276,7 @@ pub struct ReleaseArgs {
 
     /// Take the lease from whoever has it; with --fence only if it is still that term
     ///
-    /// The evicted run notices at its next heartbeat and stops its job. Until then both may run.
+    /// An evicted run notices at its next heartbeat and stops its job. Until then both may run.
     #[arg(long, requires = "key", conflicts_with = "holder")]
     pub force: bool,
 

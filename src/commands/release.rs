@@ -32,7 +32,14 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
     match released {
         Release::Released => Ok(Ending::Exit(Exit::Done)),
         Release::AlreadyReleased => {
-            voice.step(format!("{key} was released before"));
+            if hold.is_zero() {
+                voice.step(format!("{key} was released before"));
+            } else {
+                voice.info(format!(
+                    "{key} was released before, so --hold-at-least {} has changed nothing",
+                    timing::human(hold)
+                ));
+            }
             Ok(Ending::Exit(Exit::Done))
         }
         Release::Lost(loss) => {
@@ -60,7 +67,15 @@ fn evict(
     })?;
     Ok(match eviction {
         Eviction::Evicted(row) => {
-            voice.info(format!("{key_text} {}", evicted(&row)));
+            let closed = if hold.is_zero() {
+                String::new()
+            } else {
+                format!(
+                    "; others are kept out until {} after its claim",
+                    timing::human(hold)
+                )
+            };
+            voice.info(format!("{key_text} {}{closed}", evicted(&row)));
             Ending::Exit(Exit::Done)
         }
         Eviction::NoTable(table) => {
@@ -97,7 +112,7 @@ fn evicted(row: &Row) -> String {
     let held = output::span(row.held_for_ms);
     match (&row.holder, row.state) {
         (Some(holder), LeaseState::Held) => format!(
-            "was taken from {holder} (fence {}), who had it for {held}; its run notices at the next heartbeat",
+            "was taken from {holder} (fence {}), who had it for {held}; if it is a run, it notices at its next heartbeat",
             row.fence
         ),
         (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => format!(

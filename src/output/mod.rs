@@ -53,8 +53,19 @@ impl Voice {
 ///
 /// A failure is passed over: there is nowhere left to report it, and a full disk must not stop a job.
 pub fn say(message: &str) {
-    let line = format!("lease: {}\n", escape(message));
-    let _ = io::stderr().write_all(line.as_bytes());
+    let _ = io::stderr().write_all(line(message).as_bytes());
+}
+
+fn line(message: &str) -> String {
+    format!("lease: {}\n", escape(message))
+}
+
+/// The line that a watchdog writes by itself once it has stopped the job of `key`: nobody else is left to say it.
+#[must_use]
+pub fn watchdog_line(key: &str) -> String {
+    line(&format!(
+        "the watchdog has stopped the job of {key}: lease itself was gone or did not answer in time"
+    ))
 }
 
 /// Writes data to stdout.

@@ -29,24 +29,29 @@ pub fn report(report: &Report, key: &str) -> (String, bool) {
             true,
         ),
         Report::WatchdogDied => (
-            "the watchdog was killed or stopped; another one takes its place".to_owned(),
+            format!("the watchdog of {key} was killed or stopped; another one takes its place"),
             false,
         ),
         Report::Unprotected(failure) => (
             format!(
-                "no watchdog can be started, so the job can't be kept from outliving its lease: {failure}; stopping the job"
+                "no watchdog can be started, so the job of {key} can't be kept from outliving its lease: {failure}; stopping the job"
             ),
             true,
         ),
         Report::Leftovers(1) => (
-            "the job has ended and left 1 process in its group; stopping it".to_owned(),
+            format!("the job of {key} has ended and left 1 process in its group; stopping it"),
             false,
         ),
         Report::Leftovers(count) => (
-            format!("the job has ended and left {count} processes in its group; stopping them"),
+            format!(
+                "the job of {key} has ended and left {count} processes in its group; stopping them"
+            ),
             false,
         ),
-        Report::Killed => ("what was left of the job was killed".to_owned(), false),
+        Report::Killed => (
+            format!("what was left of the job of {key} was killed"),
+            false,
+        ),
     }
 }
 

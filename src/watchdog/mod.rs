@@ -40,12 +40,13 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Forks a watchdog that knows no job yet. `grace` is the time between its TERM and its KILL.
+    /// Forks a watchdog that knows no job yet. `grace` is the time between its TERM and its KILL, `line` what it
+    /// writes to stderr when it had to stop the job.
     ///
     /// # Errors
     /// When there are no descriptors or processes to be had.
-    pub fn start(grace: Duration) -> io::Result<Self> {
-        Self::fork(grace, None)
+    pub fn start(grace: Duration, line: &str) -> io::Result<Self> {
+        Self::fork(grace, None, line)
     }
 
     /// Forks a watchdog for a job that runs already: a second one, after the first one was killed. It inherits the pidfd of
@@ -55,13 +56,13 @@ impl Watchdog {
     ///
     /// # Errors
     /// When there are no descriptors or processes to be had.
-    pub fn start_over(grace: Duration, job: &Group) -> io::Result<Self> {
-        Self::fork(grace, Some(job))
+    pub fn start_over(grace: Duration, job: &Group, line: &str) -> io::Result<Self> {
+        Self::fork(grace, Some(job), line)
     }
 
-    fn fork(grace: Duration, job: Option<&Group>) -> io::Result<Self> {
+    fn fork(grace: Duration, job: Option<&Group>, line: &str) -> io::Result<Self> {
         let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-        let pid = system::fork_into(&read, grace, job)?;
+        let pid = system::fork_into(&read, grace, job, line)?;
         Ok(Self {
             pid,
             pipe: write.into(),

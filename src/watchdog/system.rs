@@ -26,7 +26,12 @@ const AWAY: c_int = 10;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// fork(2)s; the child becomes the watchdog and never returns. Answers the child's id.
-pub(super) fn fork_into(read: &OwnedFd, grace: Duration, job: Option<&Group>) -> io::Result<pid_t> {
+pub(super) fn fork_into(
+    read: &OwnedFd,
+    grace: Duration,
+    job: Option<&Group>,
+    line: &str,
+) -> io::Result<pid_t> {
     // Not a single signal may reach a handler in the child: ours tell the parent's loop what they see.
     let before = block_all()?;
     // SAFETY: the child only runs `watch`, which is async-signal-safe and does not return.
@@ -36,6 +41,7 @@ pub(super) fn fork_into(read: &OwnedFd, grace: Duration, job: Option<&Group>) ->
             read: read.as_raw_fd(),
             grace,
             job,
+            line: line.as_bytes(),
         });
     }
     let error = io::Error::last_os_error();
@@ -77,6 +83,7 @@ struct Legacy<'a> {
     read: RawFd,
     grace: Duration,
     job: Option<&'a Group>,
+    line: &'a [u8],
 }
 
 /// `extern "C"`, so that a panic, which can't happen, would abort instead of unwinding into a copy of `lease`.
@@ -88,6 +95,7 @@ extern "C" fn watch(legacy: &Legacy<'_>) -> ! {
         group,
         timer: timer(),
         sure: false,
+        line: legacy.line,
         said: false,
     };
     if watch.group.is_some() {
@@ -183,16 +191,18 @@ fn timer() -> RawFd {
     unsafe { libc::timerfd_create(libc::CLOCK_BOOTTIME, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) }
 }
 
-struct Watch {
+struct Watch<'a> {
     switch: Switch,
     group: Option<Group>,
     timer: RawFd,
     /// Where the group only goes by number: whether the number is still certain to be the job's.
     sure: bool,
+    /// What it says once it has stopped the job.
+    line: &'a [u8],
     said: bool,
 }
 
-impl Watch {
+impl Watch<'_> {
     fn run(&mut self) {
         loop {
             // All that was said is heard before anything is done: a deadline may have been moved, and the pipe of a
@@ -202,7 +212,7 @@ impl Watch {
             let act = self.switch.act(BootTime::now());
             if self.switch.has_stopped_the_job() && !self.said && act != Act::Kill {
                 self.said = true;
-                say_so();
+                say(self.line);
             }
             match act {
                 Act::Wait(until) => self.wait(until),
@@ -334,8 +344,7 @@ impl Watch {
 
 /// One line on stderr, after everything else is done, and never for long: stderr may be a pipe that nobody reads or a
 /// terminal held by Ctrl-S. An alarm ends the process then.
-fn say_so() {
-    const LINE: &[u8] = b"lease: the watchdog has stopped the job: lease itself was gone or did not answer in time\n";
+fn say(line: &[u8]) {
     // SAFETY: the buffer is as long as it says; the set is a valid one, and nothing else runs in this process.
     unsafe {
         let mut open = full_set();
@@ -343,7 +352,7 @@ fn say_so() {
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
         let _: io::Result<()> = set_mask(&open);
         libc::alarm(1);
-        libc::write(2, LINE.as_ptr().cast(), LINE.len());
+        libc::write(2, line.as_ptr().cast(), line.len());
         libc::alarm(0);
         libc::signal(libc::SIGALRM, libc::SIG_IGN);
     }

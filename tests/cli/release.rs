@@ -69,6 +69,34 @@ fn hold_at_least_keeps_others_out_after_the_release() {
 }
 
 #[test]
+fn a_hold_that_comes_after_the_release_is_told_to_change_nothing() {
+    let key = key();
+    let held = claimed(&key, &[]);
+    with_term("release", &held).output().expect_code(0);
+    let out = with_term_and(&["release", "--hold-at-least", "5m"], &held)
+        .output()
+        .expect_code(0);
+    assert_eq!(
+        out.stderr,
+        format!("lease: {key} was released before, so --hold-at-least 5m has changed nothing\n")
+    );
+    let out = with_term("release", &held).output().expect_code(0);
+    assert_eq!(out.stderr, "", "nothing was asked for that is not so");
+}
+
+#[test]
+fn force_with_a_hold_says_so() {
+    let key = key();
+    claimed(&key, &[]);
+    let out = lease(&["release", "--force", "--hold-at-least", "5m", &key])
+        .output()
+        .expect_code(0);
+    let told = "; others are kept out until 5m after its claim\n";
+    assert!(out.stderr.ends_with(told), "{out}");
+    lease(&["claim", &key]).output().expect_code(75);
+}
+
+#[test]
 fn force_takes_the_lease_from_whoever_has_it_and_says_from_whom() {
     let key = key();
     let held = claimed(&key, &[]);

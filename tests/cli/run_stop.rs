@@ -190,19 +190,21 @@ fn a_loss_while_the_job_ends_by_itself_is_still_a_loss() {
 
 #[test]
 fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it() {
+    let own = format!("{} release", env!("CARGO_BIN_EXE_lease"));
     // An operator's, by force; and the job's, as its last act.
-    for by_job in [false, true] {
+    for (last_act, forced, end) in [
+        ("exit 3", true, "before the job ended with code 3"),
+        ("kill -9 $$", true, "before signal 9 ended the job"),
+        (&own, false, "before the job ended with code 0"),
+    ] {
         let key = key();
-        let mut script = "echo ready; read end".to_owned();
-        if by_job {
-            script = format!("{script}; {} release", env!("CARGO_BIN_EXE_lease"));
-        }
+        let script = format!("echo ready; read end; {last_act}");
         let job = run(&["--ttl", "1h"], &key, &["sh", "-c", &script])
             .open_input()
             .on(shared())
             .spawn();
         job.wait_for_line("ready");
-        if !by_job {
+        if forced {
             lease(&["release", "--force", &key]).output().expect_code(0);
         }
         job.close_input();
@@ -210,8 +212,7 @@ fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it()
         assert_eq!(
             out.stderr,
             format!(
-                "lease: {key} was lost before the job ended with code {}: it has been released, by force or by the job itself\n",
-                u8::from(!by_job)
+                "lease: {key} was lost {end}: it has been released, by force or by the job itself\n"
             )
         );
     }

@@ -14,7 +14,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["stauts"], "unknown command stauts: did you mean status?"),
         (
             &["nightly", "true"],
-            "unknown command nightly: there are run, claim, renew, release, status or init",
+            "unknown command nightly: it is none of run, claim, renew, release, status or init",
         ),
         (
             &["--ttl", "5s", "claim", "k"],

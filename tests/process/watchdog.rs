@@ -23,7 +23,12 @@ fn a_killed_lease_takes_the_whole_group_along_within_the_grace() {
         "{:?}",
         killed.elapsed()
     );
-    run.wait_for_line("the watchdog has stopped the job");
+    // Nobody else is left to say whose job it was.
+    let line = run.wait_for_line("the watchdog has stopped the job of ");
+    assert!(
+        line.starts_with("lease: the watchdog has stopped the job of a_killed_lease"),
+        "{line}"
+    );
 }
 
 #[test]

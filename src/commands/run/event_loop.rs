@@ -93,7 +93,7 @@ impl Guard {
                     && !running.out_of_reach
                 {
                     running.out_of_reach = true;
-                    self.speaker.error("the job can't be signalled: it runs as another user, so lease can't stop it");
+                    self.speaker.error(format!("the job of {} can't be signalled: it runs as another user, so lease can't stop it", running.lease.key.as_str()));
                 }
             }
             Action::TellWatchdog(word) => {

@@ -24,7 +24,7 @@ use crate::clock::BootTime;
 use crate::exit::Exit;
 use crate::heartbeat::{Beat, Heartbeat};
 use crate::lease::{Grant, Lease};
-use crate::output::Speaker;
+use crate::output::{self, Speaker};
 use crate::process::{Children, Job, Terminal};
 use crate::signals::{self, Caught};
 use crate::store::{Sent, Store};
@@ -58,8 +58,11 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
     let store = store(common)?.named(&args.key);
 
     // First of all: while there is one thread, no connection and nothing to be inherited.
+    let last_line = output::watchdog_line(args.key.as_str());
     let watchdog = match args.on_loss {
-        OnLoss::Stop => Some(Watchdog::start(timing.grace()).context("cannot start the watchdog")?),
+        OnLoss::Stop => {
+            Some(Watchdog::start(timing.grace(), &last_line).context("cannot start the watchdog")?)
+        }
         OnLoss::Continue => None,
     };
     let mut children = Children {
@@ -90,6 +93,7 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
         inputs,
         children,
         watchdog,
+        last_line,
         hold,
         on_loss: args.on_loss,
     };
@@ -129,6 +133,8 @@ struct Guard {
     inputs: Receiver<Input>,
     children: Children,
     watchdog: Option<Watchdog>,
+    /// What a watchdog says that had to stop the job.
+    last_line: String,
     hold: Duration,
     on_loss: OnLoss,
 }

@@ -107,8 +107,8 @@ impl Guard {
         self.children.watchdog = None;
         let grace = self.timing.grace();
         let mut watchdog = match job {
-            Some(job) => Watchdog::start_over(grace, job.group())?,
-            None => Watchdog::start(grace)?,
+            Some(job) => Watchdog::start_over(grace, job.group(), &self.last_line)?,
+            None => Watchdog::start(grace, &self.last_line)?,
         };
         watchdog.tell(word)?;
         self.children.watchdog = Some(watchdog.pid());

@@ -242,7 +242,7 @@ fn a_sql_table_that_can_not_be_asked_calls_no_fence_stale() {
     };
     for (fence, port, code) in [
         ("5", Some("1"), 2),
-        ("''", None, 3),
+        ("''", None, 1),
         // There is no such table yet.
         ("5", None, 3),
     ] {
@@ -255,9 +255,10 @@ fn a_sql_table_that_can_not_be_asked_calls_no_fence_stale() {
         .batch_execute("CREATE TABLE report (id int, body text, last_fence bigint)")
         .expect("a table");
     // It is a value, never a piece of the statement.
-    for fence in ["last_fence", "5.4", "5--", "NULL"] {
+    for fence in ["last_fence", "5.4", "5--", "NULL", "-5", "0", "' 5'"] {
         let (ended, said) = fails(fence, None);
-        assert_eq!(ended, Some(3), "{said}");
+        assert_eq!(ended, Some(1), "{said}");
+        assert!(said.starts_with("no fence: "), "{said}");
     }
     let (ended, said) = fails("5", None);
     assert_eq!(ended, Some(76), "{said}");
