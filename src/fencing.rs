@@ -154,7 +154,7 @@ BEGIN
     AS {b}
 #variable_conflict use_column
 DECLARE
-    asked   ALIAS FOR $1;
+    asked   CONSTANT text COLLATE \"C\" := $1;
     offered ALIAS FOR $2;
     newest  bigint;
     shown   text;

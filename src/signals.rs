@@ -80,7 +80,9 @@ where
     let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
     // The reader may sleep, the handler may not. The pipe holds 65,536 signals that nobody has read yet.
     nix::fcntl::fcntl(&write, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    process::unblock_all()?;
+    // Between the handler's installation and the entry of its action, signal-hook drops a signal: neither the default nor
+    // the action gets it. What comes now waits until all is in place.
+    process::block_all()?;
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
     for signal in PASSED_ON
         .into_iter()
@@ -92,6 +94,7 @@ where
         }
     }
     catch(SIGCHLD, &write)?;
+    process::unblock_all()?;
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || pass_on(read, write, &events))?;

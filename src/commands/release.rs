@@ -75,7 +75,7 @@ fn evict(
                     timing::human(hold)
                 )
             };
-            voice.info(format!("{key_text} {}{closed}", evicted(&row)));
+            voice.info(format!("{key_text} {}{closed}", evicted(&row, hold)));
             Ending::Exit(Exit::Done)
         }
         Eviction::NoTable(table) => {
@@ -85,8 +85,13 @@ fn evict(
             Ending::Exit(Exit::Done)
         }
         Eviction::Free => {
+            let open = if hold.is_zero() {
+                ""
+            } else {
+                ", and --hold-at-least has changed nothing"
+            };
             voice.info(format!(
-                "{key_text} is free: there was nobody to take it from"
+                "{key_text} is free: there was nobody to take it from{open}"
             ));
             Ending::Exit(Exit::Done)
         }
@@ -108,7 +113,7 @@ fn evict(
 }
 
 /// From whom a lease was taken.
-fn evicted(row: &Row) -> String {
+fn evicted(row: &Row, hold: Duration) -> String {
     let held = output::span(row.held_for_ms);
     match (&row.holder, row.state) {
         (Some(holder), LeaseState::Held) => format!(
@@ -119,8 +124,9 @@ fn evicted(row: &Row) -> String {
             "had expired, and is free now; {holder} (fence {}) never released it",
             row.fence
         ),
-        (None, _) => {
+        (None, _) if hold.is_zero() => {
             "is open again: it had been released, and was closed by --hold-at-least".to_owned()
         }
+        (None, _) => "had been released, and was closed by --hold-at-least".to_owned(),
     }
 }

@@ -94,6 +94,18 @@ fn force_with_a_hold_says_so() {
     let told = "; others are kept out until 5m after its claim\n";
     assert!(out.stderr.ends_with(told), "{out}");
     lease(&["claim", &key]).output().expect_code(75);
+    // Longer, now that nobody holds it any more.
+    let longer = ["release", "--force", "--hold-at-least", "1h"];
+    let out = lease(&longer).arg(&key).output().expect_code(0);
+    assert_eq!(
+        out.stderr,
+        format!(
+            "lease: {key} had been released, and was closed by --hold-at-least; others are kept out until 1h after its claim\n"
+        )
+    );
+    let out = lease(&longer).arg(format!("{key}-free")).output();
+    let told = "nobody to take it from, and --hold-at-least has changed nothing\n";
+    assert!(out.expect_code(0).stderr.ends_with(told));
 }
 
 #[test]

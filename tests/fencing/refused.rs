@@ -34,6 +34,29 @@ fn an_equal_or_larger_fence_passes_and_a_smaller_one_is_refused_by_name() {
 }
 
 #[test]
+fn a_name_means_the_same_whatever_collation_it_comes_with() {
+    let resource = Resource::new();
+    let mut client = resource.connect();
+    let mut names = vec![r#"'r' COLLATE "POSIX""#, "'r'::name", "'r'::varchar(5)"];
+    let icu = "SELECT FROM pg_collation WHERE collname = 'en-x-icu'";
+    if !client.query(icu, &[]).expect("collations").is_empty() {
+        client
+            .batch_execute(
+                "CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+            )
+            .expect("a collation");
+        names.extend([r#"'r' COLLATE "en-x-icu""#, "'r' COLLATE caseless"]);
+    }
+    for name in names {
+        for (fence, answer) in [(8, ""), (8, ""), (7, SQLSTATE_STALE)] {
+            let sql = format!("SELECT public.lease_check_fence({name}, {fence})");
+            assert_eq!(state(client.batch_execute(&sql)), answer, "{name} {fence}");
+        }
+    }
+    assert_eq!(resource.remembered("r"), Some(8));
+}
+
+#[test]
 fn null_is_refused_and_not_taken_for_a_fence_that_passes() {
     let mut client = Resource::new().connect();
     for call in ["NULL, 7", "'invoices', NULL", "NULL, NULL"] {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal::{self, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
 
 use super::job;
-use super::support::job::around;
-use super::support::{Lease, Running, key, shared, skip, stays, until};
+use super::support::job::{around, of_job};
+use super::support::{Lease, Running, keeper, key, programs, shared, skip, stays, until};
 
 /// Says the name of each signal that it gets, and ends when it is told to.
 const LISTENER: &str = "for s in HUP INT QUIT USR1 USR2 ALRM TERM CONT WINCH PWR RTMIN+3; do \
@@ -217,4 +217,39 @@ fn as_process_1_of_a_container_it_passes_signals_on_and_reaps_orphans() {
         .wrapped(["unshare", "-pf", "--mount-proc"])
         .output()
         .expect_code(137);
+}
+
+/// Between the installation of a handler and the moment when it does something there is a gap, and a signal that comes in it
+/// must not get lost: strace sends each one there.
+#[test]
+fn a_signal_that_comes_while_its_handler_is_being_installed_ends_the_run() {
+    let file = keeper::dir("trace").join("calls");
+    let traced = |options: &[&str]| {
+        Lease::program("strace")
+            .args(["-qq", "-e", "trace=rt_sigaction", "-o"])
+            .arg(&file)
+            .args(options)
+    };
+    if programs::find("strace").is_none() || traced(&["true"]).output().code != Some(0) {
+        return skip("strace");
+    }
+    let lease = env!("CARGO_BIN_EXE_lease");
+    traced(&[lease, "run", &key(), "--", "true"])
+        .on(shared())
+        .output()
+        .expect_code(0);
+    let calls = std::fs::read_to_string(&file).expect("an account");
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let installs = format!("rt_sigaction({signal}, {{");
+        let nth = calls.lines().position(|line| line.starts_with(&installs));
+        let nth = nth.expect("the handler is installed") + 1;
+        let inject = format!("inject=rt_sigaction:signal={signal}:when={nth}");
+        let key = format!("{}-{signal}", key());
+        let run = traced(&["-e", &inject, lease, "run", &key, "--", "sleep", "1000"])
+            .on(shared())
+            .spawn();
+        // strace ends as what it traces.
+        run.wait().expect_signal(signal);
+        assert!(of_job(&key).is_empty(), "{signal}");
+    }
 }
