@@ -1,12 +1,9 @@
 //! A caller who means harm, and one who may do nothing else.
 
-use std::thread;
-
 use pglease::fencing::SQLSTATE_STALE;
 use postgres::Client;
 
-use crate::support::until;
-use crate::{Resource, check, role, state, told, try_install};
+use crate::{Resource, check, once_it_waits, role, state, told, try_install};
 
 #[test]
 fn execute_is_all_that_a_role_needs_and_nobody_has_it_unasked() {
@@ -116,32 +113,6 @@ fn what_somebody_else_has_put_in_its_place_is_not_adopted() {
     }
 }
 
-/// Installs while `first` is in the way of it, lets somebody act once it stands waiting, and then ends `first`.
-fn install_after_waiting(
-    resource: &Resource,
-    setting: &str,
-    first: &mut Client,
-    then: impl FnOnce(),
-) -> Result<(), postgres::Error> {
-    let mut client = resource.connect();
-    client.batch_execute(setting).expect("a setting");
-    let pid: i32 = client
-        .query_one("SELECT pg_backend_pid()", &[])
-        .expect("a pid")
-        .get(0);
-    let mut watch = resource.connect();
-    thread::scope(|scope| {
-        let installing = scope.spawn(move || try_install(&mut client, "public"));
-        until("the installation waits", || {
-            let blocked = watch.query_one("SELECT cardinality(pg_blocking_pids($1)) > 0", &[&pid]);
-            blocked.expect("a server").get::<_, bool>(0)
-        });
-        then();
-        first.batch_execute("ROLLBACK").expect("ends");
-        installing.join().expect("an answer")
-    })
-}
-
 #[test]
 fn what_somebody_makes_while_the_installation_waits_is_not_adopted() {
     for trap in [
@@ -154,8 +125,10 @@ fn what_somebody_makes_while_the_installation_waits_is_not_adopted() {
         first
             .batch_execute("BEGIN; CREATE TABLE public.lease_fence (x int)")
             .expect("a table");
-        let installed = install_after_waiting(&resource, "", &mut first, || {
+        let install = |client: &mut Client| try_install(client, "public");
+        let installed = once_it_waits(&resource, install, || {
             second.batch_execute(trap).expect("a trap");
+            first.batch_execute("ROLLBACK").expect("ends");
         });
         let told = told(&installed.expect_err(trap));
         assert!(
@@ -180,9 +153,13 @@ fn what_the_snapshot_of_the_installation_does_not_show_is_not_adopted() {
                 "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('pglease fencing', 0))",
             )
             .expect("a lock");
-        let setting = "SET default_transaction_isolation = 'repeatable read'";
-        let installed = install_after_waiting(&resource, setting, &mut first, || {
+        let install = |client: &mut Client| {
+            client.batch_execute("SET default_transaction_isolation = 'repeatable read'")?;
+            try_install(client, "public")
+        };
+        let installed = once_it_waits(&resource, install, || {
             second.batch_execute(trap).expect("a trap");
+            first.batch_execute("ROLLBACK").expect("ends");
         });
         let told = told(&installed.expect_err(trap));
         assert!(

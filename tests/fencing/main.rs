@@ -18,13 +18,14 @@ mod speed;
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::thread;
 
 use pglease::connect::Settings;
 use pglease::fencing;
 use pglease::sql::Table;
 use pglease::store::Store;
 use postgres::{Client, NoTls};
-use support::{LIMIT, shared};
+use support::{LIMIT, shared, until};
 
 /// A database of its own with the check installed in `public`.
 struct Resource {
@@ -87,6 +88,33 @@ fn leases_at(url: &str) -> Store {
     Store::new(settings, table, LIMIT, Arc::new(|_| {}))
 }
 
+/// Does `second` on a connection of its own, which has to stand waiting, and then `then`, which has to let it go on.
+fn once_it_waits<T: Send>(
+    resource: &Resource,
+    second: impl FnOnce(&mut Client) -> T + Send,
+    then: impl FnOnce(),
+) -> T {
+    let mut client = resource.connect();
+    let pid: i32 = client
+        .query_one("SELECT pg_backend_pid()", &[])
+        .expect("a pid")
+        .get(0);
+    let mut watch = resource.connect();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || second(&mut client));
+        until("the second one waits", || {
+            assert!(
+                !waiting.is_finished(),
+                "it did not wait: the lock is missing"
+            );
+            let blocked = watch.query_one("SELECT cardinality(pg_blocking_pids($1)) > 0", &[&pid]);
+            blocked.expect("a server").get::<_, bool>(0)
+        });
+        then();
+        waiting.join().expect("an answer")
+    })
+}
+
 /// Installs as `lease init` does: in one transaction.
 fn try_install(client: &mut Client, schema: &str) -> Result<(), postgres::Error> {
     let ddl = fencing::ddl(&pglease::sql::quote(schema));
@@ -144,7 +172,7 @@ fn told(error: &postgres::Error) -> String {
 
 /// A line on the real standard error: a measurement is worth seeing when the test passes, too.
 fn report(text: &str) {
-    let thread = std::thread::current();
+    let thread = thread::current();
     let _ = writeln!(
         std::io::stderr(),
         "{}: {text}",

@@ -6,41 +6,13 @@ use std::thread;
 use pglease::fencing::SQLSTATE_STALE;
 use postgres::{Client, IsolationLevel};
 
-use crate::support::until;
-use crate::{Resource, check, state};
+use crate::{Resource, check, once_it_waits, state};
 
 const LEVELS: [IsolationLevel; 3] = [
     IsolationLevel::ReadCommitted,
     IsolationLevel::RepeatableRead,
     IsolationLevel::Serializable,
 ];
-
-/// Runs `second` on a connection of its own while `first` is open, and commits `first` once `second` stands waiting.
-fn while_waiting(
-    resource: &Resource,
-    first: &mut Client,
-    second: impl FnOnce(&mut Client) -> String + Send,
-) -> String {
-    let mut client = resource.connect();
-    let pid: i32 = client
-        .query_one("SELECT pg_backend_pid()", &[])
-        .expect("a pid")
-        .get(0);
-    let mut watch = resource.connect();
-    thread::scope(|scope| {
-        let waiting = scope.spawn(move || second(&mut client));
-        until("the second transaction waits for the first", || {
-            assert!(
-                !waiting.is_finished(),
-                "it did not wait: the lock is missing"
-            );
-            let blocked = watch.query_one("SELECT cardinality(pg_blocking_pids($1)) > 0", &[&pid]);
-            blocked.expect("a server").get::<_, bool>(0)
-        });
-        first.batch_execute("COMMIT").expect("commits");
-        waiting.join().expect("the second transaction")
-    })
-}
 
 #[test]
 fn a_newer_holder_waits_for_an_older_writer_and_an_older_one_is_refused_behind_a_newer() {
@@ -69,7 +41,7 @@ fn a_newer_holder_waits_for_an_older_writer_and_an_older_one_is_refused_behind_a
                     );
                     continue;
                 }
-                let got = while_waiting(&resource, &mut first, |client| {
+                let second = |client: &mut Client| {
                     let mut open = client
                         .build_transaction()
                         .isolation_level(level)
@@ -78,6 +50,9 @@ fn a_newer_holder_waits_for_an_older_writer_and_an_older_one_is_refused_behind_a
                     open.execute("SELECT count(*) FROM public.lease_fence", &[])
                         .expect("takes its snapshot");
                     state(check(&mut open, &name, second_fence).and_then(|()| open.commit()))
+                };
+                let got = once_it_waits(&resource, second, || {
+                    first.batch_execute("COMMIT").expect("commits");
                 });
                 let verdict = if second_fence > first_fence {
                     ""
@@ -125,7 +100,10 @@ fn a_new_holder_works_on_what_the_one_before_it_has_written() {
             open.batch_execute("INSERT INTO total SELECT sum(n) FROM part")?;
             open.commit()
         };
-        let got = while_waiting(&resource, &mut first, |client| state(sum(client)));
+        let second = |client: &mut Client| state(sum(client));
+        let got = once_it_waits(&resource, second, || {
+            first.batch_execute("COMMIT").expect("commits");
+        });
         if !got.is_empty() {
             assert_eq!(got, "40001", "{name}");
             sum(&mut resource.connect()).expect("the second time");
