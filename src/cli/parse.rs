@@ -25,13 +25,15 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
         .try_get_matches_from(&args)
         .map_err(|error| without_command(error, &args))?;
     let mut cli = Cli::from_arg_matches(&matches)?;
-    let typed = matches.subcommand().is_some_and(|(_, verb)| {
-        verb.try_contains_id("ttl")
-            .is_ok_and(|_| verb.value_source("ttl") == Some(ValueSource::CommandLine))
-    });
+    let typed = || {
+        matches
+            .subcommand()
+            .and_then(|(_, verb)| verb.value_source("ttl"))
+            == Some(ValueSource::CommandLine)
+    };
     match &mut cli.command {
-        Verb::Claim(claim) => claim.acquire.ttl_was_typed = typed,
-        Verb::Renew(renew) => renew.ttl_was_typed = typed,
+        Verb::Claim(claim) => claim.acquire.ttl_was_typed = typed(),
+        Verb::Renew(renew) => renew.ttl_was_typed = typed(),
         // A run's holder is always new, and has nothing that could be taken away.
         Verb::Run(_) | Verb::Release(_) | Verb::Status(_) | Verb::Init(_) => {}
     }

@@ -67,15 +67,7 @@ fn evict(
     })?;
     Ok(match eviction {
         Eviction::Evicted(row) => {
-            let closed = if hold.is_zero() {
-                String::new()
-            } else {
-                format!(
-                    "; others are kept out until {} after its claim",
-                    timing::human(hold)
-                )
-            };
-            voice.info(format!("{key_text} {}{closed}", evicted(&row, hold)));
+            voice.info(format!("{key_text} {}", evicted(&row, hold)));
             Ending::Exit(Exit::Done)
         }
         Eviction::NoTable(table) => {
@@ -112,21 +104,29 @@ fn evict(
     })
 }
 
-/// From whom a lease was taken.
+/// From whom a lease was taken, and whether the key is open now.
 fn evicted(row: &Row, hold: Duration) -> String {
-    let held = output::span(row.held_for_ms);
+    let (fence, open) = (row.fence, hold.is_zero());
+    let closed = if open {
+        String::new()
+    } else {
+        format!(
+            "; others are kept out until {} after its claim",
+            timing::human(hold)
+        )
+    };
     match (&row.holder, row.state) {
         (Some(holder), LeaseState::Held) => format!(
-            "was taken from {holder} (fence {}), who had it for {held}; if it is a run, it notices at its next heartbeat",
-            row.fence
+            "was taken from {holder} (fence {fence}), who had it for {}; if it is a run, it notices at its next heartbeat{closed}",
+            output::span(row.held_for_ms)
         ),
-        (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => format!(
-            "had expired, and is free now; {holder} (fence {}) never released it",
-            row.fence
-        ),
-        (None, _) if hold.is_zero() => {
-            "is open again: it had been released, and was closed by --hold-at-least".to_owned()
+        (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
+            let free = if open { ", and is free now" } else { "" };
+            format!("had expired{free}; {holder} (fence {fence}) never released it{closed}")
         }
-        (None, _) => "had been released, and was closed by --hold-at-least".to_owned(),
+        (None, _) => {
+            let again = if open { "is open again: it " } else { "" };
+            format!("{again}had been released, and was closed by --hold-at-least{closed}")
+        }
     }
 }

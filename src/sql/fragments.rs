@@ -12,11 +12,10 @@ pub(super) fn expand(text: &str) -> String {
         out.push_str(&rest[..start]);
         match rest[start + 1..end].split_once(':') {
             Some(("micros", instant)) => out.push_str(&micros(instant)),
-            Some(("row", pair)) if pair.contains(',') => {
-                let (alias, now) = pair.split_once(',').expect("a row and its clock");
-                out.push_str(&row(alias, now));
-            }
-            Some(("row", alias)) => out.push_str(&row(alias, &format!("{alias}.now"))),
+            Some(("row", row_and_clock)) => out.push_str(&match row_and_clock.split_once(',') {
+                Some((alias, now)) => row(alias, now),
+                None => row(row_and_clock, &format!("{row_and_clock}.now")),
+            }),
             Some(("ended", pair)) => {
                 let (alias, hold) = pair
                     .split_once(',')

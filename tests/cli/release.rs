@@ -103,6 +103,17 @@ fn force_with_a_hold_says_so() {
             "lease: {key} had been released, and was closed by --hold-at-least; others are kept out until 1h after its claim\n"
         )
     );
+    change(
+        shared(),
+        &key,
+        "holder = 'gone', acquired_at = clock_timestamp() - interval '2s', expires_at = clock_timestamp() - interval '1s'",
+    );
+    let out = lease(&longer).arg(&key).output().expect_code(0);
+    let told = format!("lease: {key} had expired; gone (fence ");
+    assert!(
+        out.stderr.starts_with(&told) && out.stderr.ends_with("until 1h after its claim\n"),
+        "{out}"
+    );
     let out = lease(&longer).arg(format!("{key}-free")).output();
     let told = "nobody to take it from, and --hold-at-least has changed nothing\n";
     assert!(out.expect_code(0).stderr.ends_with(told));

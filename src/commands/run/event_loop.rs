@@ -104,7 +104,7 @@ impl Guard {
             }
             Action::ReplaceWatchdog(word) => {
                 if let Err(error) = self.replace_watchdog(Some(&running.job), word) {
-                    events.push_back(Event::Unprotected(error.to_string()));
+                    events.push_back(Event::Unprotected(output::io_error(&error)));
                 }
             }
             Action::TakeTerminal { restore_modes } => {
