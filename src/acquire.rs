@@ -66,6 +66,8 @@ pub struct Wanted {
     pub key: Key,
     /// For whom.
     pub holder: Holder,
+    /// Whether nobody else can know this holder, and so have its lease.
+    pub is_fresh: bool,
     /// For how long.
     pub extension: Extension,
     /// How long to keep trying.
@@ -147,6 +149,7 @@ fn keep_claiming(
         store,
         key,
         holder,
+        is_fresh,
         extension,
         wait,
     } = wanted;
@@ -179,7 +182,11 @@ fn keep_claiming(
                 at,
             }) => {
                 if interrupt.is_raised() {
-                    return give_back(store, &grant);
+                    // COMMIT was sent: the lease is ours, and nobody wants it any more.
+                    if is_nobody_elses(*is_fresh, &grant) {
+                        store.release(&grant.lease, Duration::ZERO, store.limit())?;
+                    }
+                    return Ok(Acquired::Interrupted);
                 }
                 return Ok(Acquired::Granted(Sent { answer: grant, at }));
             }
@@ -225,8 +232,9 @@ fn keep_claiming(
     }
 }
 
-/// Interrupted after COMMIT was sent: the lease is ours, and nobody wants it.
-fn give_back(store: &Store, grant: &Grant) -> Result<Acquired, Failure> {
-    store.release(&grant.lease, Duration::ZERO, store.limit())?;
-    Ok(Acquired::Interrupted)
+/// Whether a grant that can't be used may be given back unasked. A holder that was named may have had the lease before, and
+/// a job may be running under it.
+#[must_use]
+pub const fn is_nobody_elses(holder_is_fresh: bool, grant: &Grant) -> bool {
+    holder_is_fresh || grant.is_new
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 
 use super::{Ending, claim_failed, fresh_holder, gave_up, store, voice, waiting};
-use crate::acquire::{Acquired, Input, Wanted, acquire};
+use crate::acquire::{Acquired, Input, Wanted, acquire, is_nobody_elses};
 use crate::cli::{ClaimArgs, Common, TermFormat};
 use crate::exit::Exit;
 use crate::output;
@@ -19,9 +19,11 @@ use crate::timing::{Extension, Ttl};
 /// Claims and prints the term.
 ///
 /// # Errors
-/// When an argument can't be valid, the database failed, or the answer can't be printed: then the lease is released.
+/// When an argument can't be valid, the database failed, or the answer can't be printed: then the lease is released, unless
+/// its holder had it before.
 pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let ttl = Ttl::new(args.acquire.ttl)?;
+    let is_fresh = args.holder.is_none();
     let (holder, extension) = match args.holder {
         Some(holder) => (holder, Extension::of(ttl, args.acquire.ttl_was_typed)),
         None => (
@@ -39,6 +41,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         store: store.clone(),
         key: key.clone(),
         holder: holder.clone(),
+        is_fresh,
         extension,
         wait: args.acquire.wait,
     };
@@ -59,17 +62,20 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         Ok(Acquired::Interrupted) => return Ok(interrupted(signal)),
         Err(failure) => return Err(claim_failed(failure, &key, &holder, extension)),
     };
+    let may_give_back = is_nobody_elses(is_fresh, &grant);
     if signal.is_some() {
         // It came between the grant and now: nobody waits for the answer any more.
-        store
-            .release(&grant.lease, Duration::ZERO, store.limit())
-            .with_context(|| {
-                format!(
-                    "interrupted, and {} stays until {}",
-                    key.as_str(),
-                    grant.expires_at
-                )
-            })?;
+        if may_give_back {
+            store
+                .release(&grant.lease, Duration::ZERO, store.limit())
+                .with_context(|| {
+                    format!(
+                        "interrupted, and {} stays until {}",
+                        key.as_str(),
+                        grant.expires_at
+                    )
+                })?;
+        }
         return Ok(interrupted(signal));
     }
     let text = match args.format {
@@ -77,13 +83,21 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         TermFormat::Json => output::term_json(&grant),
     };
     if let Err(error) = output::print(&text) {
-        // Nobody knows of this term, so nobody could ever release it.
-        let fate = match store.release(&grant.lease, Duration::ZERO, store.limit()) {
-            Ok(_) => "the lease was released".to_owned(),
-            Err(failure) => format!(
-                "it could not be released, so it stays until {}: {failure}",
+        let fate = if may_give_back {
+            // Nobody knows of this term, so nobody could ever release it.
+            match store.release(&grant.lease, Duration::ZERO, store.limit()) {
+                Ok(_) => "the lease was released".to_owned(),
+                Err(failure) => format!(
+                    "it could not be released, so it stays until {}: {failure}",
+                    grant.expires_at
+                ),
+            }
+        } else {
+            format!(
+                "{} had it before, so it stays until {}",
+                holder.as_str(),
                 grant.expires_at
-            ),
+            )
         };
         return Err(anyhow!(
             "cannot print the claim of {}: {}; {fate}",

@@ -199,6 +199,9 @@ pub struct Grant {
     pub expires_at: String,
     /// From the server's reading of its clock until the expiry.
     pub expires_in: Duration,
+    /// Whether the term has begun with this very answer. One that was extended had been granted before, to somebody who
+    /// may count on it; so may have been one whose first answer was lost.
+    pub is_new: bool,
 }
 
 /// A row of the table, as someone sees it who does not hold it.

@@ -234,6 +234,7 @@ fn grant(key: &Key, holder: &Holder, row: Row) -> Grant {
             fence: row.fence,
         },
         expires_in: row.expires_in(),
+        is_new: row.held_for_ms == 0,
         acquired_at: row.acquired_at,
         expires_at: row.expires_at,
     }

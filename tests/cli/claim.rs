@@ -264,6 +264,25 @@ fn a_claim_that_can_not_be_printed_is_given_back() {
     }
 }
 
+/// A job under `lease run` may claim again as its own holder.
+#[test]
+fn a_lease_that_its_holder_had_before_is_not_given_back_because_nobody_reads_the_answer() {
+    let key = key();
+    let held = claimed(&key, &["--ttl", "10m"]);
+    let before = column(shared(), &key, "(holder, fence, expires_at)");
+    let script = format!(
+        "\"$LEASE\" claim --holder '{}' '{key}' >/dev/full",
+        held.holder
+    );
+    let out = around("sh", &script).on(shared()).output().expect_code(125);
+    let told = format!("{} had it before, so it stays until ", held.holder);
+    assert!(out.stderr.contains(&told), "{out:?}");
+    assert_eq!(
+        column(shared(), &key, "(holder, fence, expires_at)"),
+        before
+    );
+}
+
 #[test]
 fn a_wait_is_not_made_longer_by_a_database_that_does_not_answer() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -78,6 +78,7 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
         store: store.clone(),
         key: args.key.clone(),
         holder: holder.clone(),
+        is_fresh: true,
         extension: Extension::To(ttl),
         wait: args.acquire.wait,
     };
