@@ -6,17 +6,16 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use crate::cli::Wait;
 use crate::clock::BootTime;
 use crate::fault::Fault;
 use crate::heartbeat::Beat;
 use crate::interrupt::Interrupt;
+use crate::job::Signo;
 use crate::lease::{Claim, Grant, Holder, Key, Row};
 use crate::process::{self, Change, Children};
 use crate::signals::Caught;
 use crate::store::{Applied, Failure, Sent, Store};
-use crate::supervise::Signo;
-use crate::timing::{Extension, poll_pause};
+use crate::timing::{Extension, Wait, poll_pause};
 
 /// What the main thread of `run` and `claim` waits for.
 #[derive(Debug)]

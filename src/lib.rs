@@ -24,6 +24,7 @@
 //! | [`fencing`] | the SQL by which a resource refuses a stale holder |
 //! | [`timing`] | every duration, and every inequality between durations |
 //! | [`exit`] | the table of exit codes |
+//! | [`job`] | what every room says about a job: its signals, its end, and what a lost lease means for it |
 //! | [`cli`] | the command line |
 //! | [`supervise`] | what becomes of a job: events in, actions out |
 //! | [`connect`] | where the database is; opening a connection |
@@ -46,6 +47,7 @@ pub mod fault;
 pub mod fencing;
 pub mod heartbeat;
 pub mod interrupt;
+pub mod job;
 pub mod lease;
 pub mod output;
 pub mod process;

@@ -21,8 +21,8 @@ use libc::{
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
+use crate::job::Signo;
 use crate::process;
-use crate::supervise::Signo;
 
 /// What is passed on to the job besides the real-time signals: everything that people, service managers and container
 /// runtimes send to tell a process something. Not those that a process brings upon itself (SEGV, PIPE, XCPU...), nor TTIN

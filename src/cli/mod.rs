@@ -18,13 +18,15 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use crate::job::OnLoss;
 use crate::lease::{Fence, Holder, Key};
 use crate::sql::Table;
+use crate::timing::Wait;
 
 pub use self::parse::parse;
 pub(crate) use self::parse::{RUN_USAGE, lacks};
 use self::words::{Named, code, db_timeout, hold_at_least, switch, text, ttl};
-pub use self::words::{Wait, WatchWord, duration, watch};
+pub use self::words::{WatchWord, duration, watch};
 pub(crate) use self::words::{shown, without_passwords};
 
 /// Keep a job from running on two machines at once.
@@ -157,15 +159,6 @@ pub struct Acquire {
     /// The readable part of the holder; a random part is always added [default: host name]
     #[arg(long, value_name = "NAME", value_parser = Named::word(text))]
     pub name: Option<String>,
-}
-
-/// What becomes of the job when the lease is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnLoss {
-    /// It is stopped, and lease exits 76
-    Stop,
-    /// The loss is reported, and the job runs on unprotected
-    Continue,
 }
 
 /// Arguments of `lease run`.

@@ -10,16 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, Command};
 
 use crate::lease::Invalid;
-use crate::timing::{self, DB_TIMEOUT_RANGE, HOLD_RANGE, TTL_RANGE, Ttl};
-
-/// How long to keep trying.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// At most this long.
-    For(Duration),
-    /// Until it succeeds or is interrupted.
-    Forever,
-}
+use crate::timing::{self, DB_TIMEOUT_RANGE, HOLD_RANGE, TTL_RANGE, Ttl, Wait};
 
 impl FromStr for Wait {
     type Err = Invalid;

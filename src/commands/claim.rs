@@ -9,11 +9,11 @@ use super::{Ending, claim_failed, fresh_holder, gave_up, store, voice, waiting};
 use crate::acquire::{Acquired, Input, Wanted, acquire, is_nobody_elses};
 use crate::cli::{ClaimArgs, Common, TermFormat};
 use crate::exit::Exit;
+use crate::job::Ended;
 use crate::output;
 use crate::process::Children;
 use crate::signals;
 use crate::store::Sent;
-use crate::supervise::Ended;
 use crate::timing::{Extension, Ttl};
 
 /// Claims and prints the term.

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::acquire::Waiting;
-use crate::cli::{Common, Wait};
+use crate::cli::Common;
 use crate::connect::Settings;
 use crate::exit::Exit;
+use crate::job::Ended;
 use crate::lease::{Fence, Holder, Invalid, Key, Lease, Row};
 use crate::output::{self, Voice};
 use crate::store::{Applied, Failure, Store};
-use crate::supervise::Ended;
-use crate::timing::{self, Extension};
+use crate::timing::{self, Extension, Wait};
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Ending as the job ended.
 
 use super::inherited::{set_disposition, unblock_all};
-use crate::supervise::Ended;
+use crate::job::Ended;
 
 /// Ends this process as the job ended: with its code, or by its signal, so that a shell sees what it would have seen
 /// without `lease`: 128 + n in `$?`, and the end of a loop on Ctrl-C.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use libc::pid_t;
 
 use super::procfs;
-use crate::supervise::Signo;
+use crate::job::Signo;
 
 /// `PIDFD_SIGNAL_PROCESS_GROUP` of `<linux/pidfd.h>`, Linux 6.9.
 const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;

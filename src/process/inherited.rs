@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{c_char, c_int};
 
-use crate::supervise::Signo;
+use crate::job::Signo;
 
 /// One bit for each signal, bit 0 for signal 1, that was ignored when the program started.
 static IGNORED: AtomicU64 = AtomicU64::new(0);

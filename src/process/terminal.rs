@@ -17,7 +17,7 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 use super::inherited::{block_ttou, ignored_at_start, set_disposition, unblock_ttou};
 use super::procfs::own_group_is_orphaned;
-use crate::supervise::{Foreground, Signo};
+use crate::job::{Foreground, Signo};
 
 /// The controlling terminal, to be lent to a job.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use libc::{c_int, pid_t};
 
 use super::procfs;
-use crate::supervise::{Ended, Signo};
+use crate::job::{Ended, Signo};
 
 /// The children that somebody is waiting for.
 #[derive(Clone, Copy, Debug, Default)]

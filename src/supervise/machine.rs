@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use libc::{SIGCONT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
-use super::{Action, Ended, Event, Finish, Foreground, Reason, Report, RunExit, Start, Word};
-use crate::cli::OnLoss;
+use super::{Action, Event, Finish, Reason, Report, RunExit, Start, Word};
 use crate::clock::BootTime;
+use crate::job::{Ended, Foreground, OnLoss};
 
 /// The first pause between two looks at the leftovers; it doubles up to [`LONGEST_LOOK`]. A group that dies at once
 /// must not cost its run a noticeable time, one that takes its grace must not cost a scan of /proc every few

@@ -16,8 +16,8 @@
 
 use std::time::Duration;
 
-use crate::cli::OnLoss;
 use crate::clock::BootTime;
+use crate::job::{Ended, Foreground, OnLoss, Signo};
 use crate::lease::Loss;
 
 mod machine;
@@ -25,18 +25,6 @@ mod machine;
 mod tests;
 
 pub use machine::Supervisor;
-
-/// The number of a signal, as in signal(7). Not an enum, because real-time signals are passed on too.
-pub type Signo = i32;
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// By exit(3) with this code, 0 to 255.
-    Code(u8),
-    /// By this signal.
-    Signal(Signo),
-}
 
 /// What a run begins with, at the moment the job has been started.
 #[derive(Clone, Copy, Debug)]
@@ -47,17 +35,6 @@ pub struct Start {
     pub grace: Duration,
     /// What a lost lease means for the job.
     pub on_loss: OnLoss,
-}
-
-/// Whose group is in the foreground of the terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Foreground {
-    /// The job's.
-    Job,
-    /// That of `lease`.
-    Own,
-    /// Another one, or there is no terminal to be shared with the job.
-    Other,
 }
 
 /// What happened.

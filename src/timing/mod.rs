@@ -64,6 +64,15 @@ impl Ttl {
     }
 }
 
+/// How long to keep trying while somebody else holds the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// At most this long.
+    For(Duration),
+    /// Until it succeeds or is interrupted.
+    Forever,
+}
+
 /// How far a renewal moves the expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {

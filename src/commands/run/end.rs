@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::{Ending, Guard, LAST_WORDS, PATIENCE, Running, SLICE};
 use crate::acquire::Input;
-use crate::cli::OnLoss;
 use crate::clock::BootTime;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::job::{Ended, OnLoss};
 use crate::lease::{Grant, Lease, Loss, Release};
 use crate::output;
 use crate::store::{Failure, Store};
-use crate::supervise::{Ended, Finish, RunExit};
+use crate::supervise::{Finish, RunExit};
 use crate::timing::{self, Timing};
 
 /// What came of a release.

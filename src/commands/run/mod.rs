@@ -19,16 +19,17 @@ use anyhow::Context as _;
 
 use super::{Ending, claim_failed, fresh_holder, gave_up, store, voice, waiting};
 use crate::acquire::{Acquired, Input, Wanted, acquire};
-use crate::cli::{Common, OnLoss, Run};
+use crate::cli::{Common, Run};
 use crate::clock::BootTime;
 use crate::exit::Exit;
 use crate::heartbeat::{Beat, Heartbeat};
+use crate::job::{Ended, Foreground, OnLoss};
 use crate::lease::{Grant, Lease};
 use crate::output::{self, Speaker};
 use crate::process::{Children, Job, Terminal};
 use crate::signals::{self, Caught};
 use crate::store::{Sent, Store};
-use crate::supervise::{Ended, Foreground, Start, Supervisor};
+use crate::supervise::{Start, Supervisor};
 use crate::timing::{self, Extension, Timing, Ttl};
 use crate::watchdog::Watchdog;
 

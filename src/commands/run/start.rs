@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::io;
 
 use super::{Ending, Guard};
-use crate::cli::{OnLoss, Run};
+use crate::cli::Run;
 use crate::clock::BootTime;
 use crate::exit::Exit;
+use crate::job::OnLoss;
 use crate::lease::{Grant, Lease, Renewal};
 use crate::output;
 use crate::process::{self, Job, Launch, NoProgram, SpawnError, Terminal};

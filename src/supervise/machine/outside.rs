@@ -2,9 +2,10 @@
 
 use libc::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
-use super::super::{Action, Foreground, Report, Signo, Word};
+use super::super::{Action, Report, Word};
 use super::{Fate, Phase, Stop, Supervisor, Sweep, kill_now};
 use crate::clock::BootTime;
+use crate::job::{Foreground, Signo};
 
 impl Supervisor {
     pub(super) fn job_stopped(

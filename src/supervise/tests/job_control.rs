@@ -2,8 +2,9 @@
 
 use libc::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGUSR1};
 
-use super::super::{Action, Ended, Event, Finish, Foreground, RunExit};
+use super::super::{Action, Event, Finish, RunExit};
 use super::Drive;
+use crate::job::{Ended, Foreground};
 use crate::lease::Loss;
 
 #[test]

@@ -8,8 +8,8 @@ mod witness;
 use std::time::Duration;
 
 use super::{Action, Event, Start, Supervisor};
-use crate::cli::OnLoss;
 use crate::clock::BootTime;
+use crate::job::OnLoss;
 
 const GRACE: Duration = Duration::from_secs(10);
 const TTL: Duration = Duration::from_secs(60);

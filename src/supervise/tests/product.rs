@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use libc::{SIGCONT, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGUSR1};
 
-use super::super::{Ended, Event, Foreground};
+use super::super::Event;
 use super::witness::Witness;
 use super::{GRACE, TTL};
-use crate::cli::OnLoss;
 use crate::clock::BootTime;
+use crate::job::{Ended, Foreground, OnLoss};
 use crate::lease::Loss;
 
 /// Every kind of event, with the variations that are treated differently.

@@ -2,8 +2,9 @@
 
 use libc::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
 
-use super::super::{Action, Ended, Event, Finish, Foreground, Reason, Report, RunExit, Word};
+use super::super::{Action, Event, Finish, Reason, Report, RunExit, Word};
 use super::{Drive, GRACE, at};
+use crate::job::{Ended, Foreground};
 use crate::lease::Loss;
 
 const ENDED: Event = Event::JobExited(Ended::Code(0), Foreground::Other);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use libc::{SIGCONT, SIGKILL, SIGTERM};
 
-use super::super::{Action, Ended, Event, Finish, Foreground, Report, RunExit, Supervisor, Word};
+use super::super::{Action, Event, Finish, Report, RunExit, Supervisor, Word};
 use super::{GRACE, TTL, at, supervisor};
-use crate::cli::OnLoss;
 use crate::clock::BootTime;
+use crate::job::{Ended, Foreground, OnLoss};
 use crate::lease::Loss;
 
 /// A run, and what is known about it from the outside.
