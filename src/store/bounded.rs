@@ -54,7 +54,7 @@ pub(super) struct Attempt {
     pub(super) limit: Duration,
     /// How long the transaction may stand idle on the server.
     pub(super) idle: Duration,
-    /// Whether there is anything to commit.
+    /// Whether the transaction is ended by COMMIT also when it has written nothing.
     pub(super) commits: bool,
 }
 
@@ -96,9 +96,13 @@ where
         .spawn(move || {
             let result = converse(&attempt, &worker_phase, work);
             match result {
-                Ok((sent, client)) => {
+                Ok((sent, mut client, open)) => {
                     // The answer first: saying goodbye can hang.
                     if answers.send(Ok(sent)).is_ok() {
+                        if open {
+                            // A pooler keeps a connection only if its transaction has been ended.
+                            drop(client.batch_execute(sql::COMMIT));
+                        }
                         drop(client.close());
                     }
                 }
@@ -175,11 +179,14 @@ fn late(limit: Duration) -> Failure {
 }
 
 /// Connect, BEGIN, the statement, and COMMIT only if the answer came in time.
+///
+/// Answers too whether the transaction is still open. A statement that wrote nothing has its answer before COMMIT, so what
+/// becomes of COMMIT must not put the answer in doubt.
 fn converse<T, W>(
     attempt: &Attempt,
     phase: &AtomicU8,
     work: W,
-) -> Result<(Sent<T>, Client), Failure>
+) -> Result<(Sent<T>, Client, bool), Failure>
 where
     W: FnOnce(&mut Client) -> Result<Answer<T>, Failure>,
 {
@@ -205,15 +212,14 @@ where
         })?;
     let at = BootTime::now();
     let Answer { answer, wrote } = work(&mut client).map_err(Failure::of_a_made_connection)?;
-    if !attempt.commits {
-        return Ok((Sent { answer, at }, client));
+    if !wrote {
+        return Ok((Sent { answer, at }, client, attempt.commits));
     }
     if attempt.by.has_passed() || !step(phase, OPEN, COMMITTING) {
         return Err(late(attempt.limit));
     }
     match client.batch_execute(sql::COMMIT) {
-        Ok(()) => Ok((Sent { answer, at }, client)),
-        Err(_) if !wrote => Ok((Sent { answer, at }, client)),
+        Ok(()) => Ok((Sent { answer, at }, client, false)),
         Err(error) => {
             let failure = Failure::from_postgres(&error);
             // A server that ends the session while COMMIT waits for a standby has committed. One that answers with

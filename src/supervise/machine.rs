@@ -97,6 +97,12 @@ impl Supervisor {
         }
     }
 
+    /// The local instant until which the lease is certain to be ours, by the last renewal.
+    #[must_use]
+    pub const fn deadline(&self) -> BootTime {
+        self.deadline
+    }
+
     /// When [`Event::Tick`] has to be given at the latest; `None` while nothing depends on time.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<BootTime> {

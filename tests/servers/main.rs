@@ -7,6 +7,7 @@ mod failover;
 mod given_up;
 mod outages;
 mod pooler;
+mod release_tries;
 mod unknown;
 mod unreachable;
 

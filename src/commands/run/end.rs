@@ -12,17 +12,28 @@ use crate::interrupt::Interrupt;
 use crate::job::{Ended, OnLoss};
 use crate::lease::{Grant, Lease, Loss, Release};
 use crate::output;
-use crate::store::{Failure, Store};
+use crate::store::{Applied, Failure, Store};
 use crate::supervise::{Finish, RunExit};
 use crate::timing::{self, Timing};
+
+/// A term that is to be released, and how long it lasts otherwise.
+pub(super) struct Due<'a> {
+    pub(super) lease: &'a Lease,
+    /// By the server's clock.
+    pub(super) expires_at: &'a str,
+    /// Until then, by this machine's clock, it is certainly unexpired.
+    pub(super) certain_until: BootTime,
+    /// From then on, by this machine's clock, it has certainly expired.
+    pub(super) stays_until: BootTime,
+}
 
 /// What came of a release.
 enum Released {
     Yes,
-    /// The first try found that the term was over.
+    /// The term had ended before, for this reason.
     LostBefore(Loss),
-    /// A later try found that, after the job had ended.
-    PassedOn,
+    /// The database answered only after the term had expired, and somebody else has claimed the key since.
+    TooLate,
     No(Failure),
 }
 
@@ -39,10 +50,13 @@ impl Guard {
         };
         let lost = finish.release
             && self.release(
-                &running.lease,
+                &Due {
+                    lease: &running.lease,
+                    expires_at: &running.expires_at,
+                    certain_until: running.supervisor.deadline(),
+                    stays_until: running.stays_until,
+                },
                 self.hold,
-                &running.expires_at,
-                running.stays_until,
                 &end,
             );
         let ending = match finish.exit {
@@ -58,27 +72,29 @@ impl Guard {
 
     /// Releases, bounded in time; a signal that ends processes cuts it short, but not before [`PATIENCE`] is over. Answers
     /// whether the lease turned out to be lost before the `end`, which the words describe.
-    fn release(
-        &mut self,
-        lease: &Lease,
-        hold: Duration,
-        expires_at: &str,
-        stays_until: BootTime,
-        end: &str,
-    ) -> bool {
-        let key = lease.key.as_str();
-        let (store, term, timing) = (self.store.clone(), lease.clone(), self.timing);
+    fn release(&mut self, due: &Due<'_>, hold: Duration, end: &str) -> bool {
+        let (stays_until, expires_at) = (due.stays_until, due.expires_at);
+        let key = due.lease.key.as_str();
         // Once it has expired there is nothing left to release, unless others are to be kept out for longer.
         let useful = if hold.is_zero() {
             stays_until.remaining()
         } else {
             Duration::MAX
         };
+        let timing = self.timing;
         let limit = timing.db_timeout().min(useful.max(SLICE));
+        let tries = Tries {
+            store: self.store.clone(),
+            timing,
+            lease: due.lease.clone(),
+            hold,
+            expires_at: expires_at.to_owned(),
+            certain_until: due.certain_until,
+        };
         let (answers, answer) = mpsc::channel();
         let started = thread::Builder::new()
             .name("lease-release".to_owned())
-            .spawn(move || drop(answers.send(keep_releasing(&store, &term, hold, timing, limit))));
+            .spawn(move || drop(answers.send(tries.run(limit))));
         let now = BootTime::now();
         let (patient_until, until) = (now + PATIENCE, now + limit + SLICE);
         let mut asked_to_leave = false;
@@ -106,8 +122,8 @@ impl Guard {
                         ));
                         return true;
                     }
-                    Ok(Released::PassedOn) => {
-                        break "when the database answered again, the lease was over".to_owned();
+                    Ok(Released::TooLate) => {
+                        break "the database answered only after the lease had expired".to_owned();
                     }
                     Ok(Released::No(failure)) => break failure.to_string(),
                     Err(_) if until.has_passed() => {
@@ -123,36 +139,32 @@ impl Guard {
                 }
             }
         };
-        let only = if hold.is_zero() {
+        let without = if hold.is_zero() {
             String::new()
         } else {
-            format!(
-                ", whatever --hold-at-least {} asks for",
-                timing::human(hold)
-            )
+            format!(", without --hold-at-least {}", timing::human(hold))
         };
-        let stays = if stays_until.has_passed() {
-            "it stayed"
+        let expires = if stays_until.has_passed() {
+            "expired"
         } else {
-            "it stays"
+            "expires"
         };
         self.speaker.error(format!(
-            "{key} could not be released, so {stays} until {expires_at}{only}: {reason}"
+            "cannot release {key}: {reason}; it {expires} at {expires_at}{without}"
         ));
         false
     }
 
     /// The job was never started: the lease is given back at once.
-    pub(super) fn give_up(mut self, grant: &Grant, ending: Ending) -> Ending {
+    pub(super) fn give_up(mut self, grant: &Grant, at: BootTime, ending: Ending) -> Ending {
         self.watchdog = None;
-        let stays_until = BootTime::now() + self.timing.ttl().get();
-        self.release(
-            &grant.lease,
-            Duration::ZERO,
-            &grant.expires_at,
-            stays_until,
-            "before the job was started",
-        );
+        let due = Due {
+            lease: &grant.lease,
+            expires_at: &grant.expires_at,
+            certain_until: self.timing.deadline(at),
+            stays_until: BootTime::now() + self.timing.ttl().get(),
+        };
+        self.release(&due, Duration::ZERO, "before the job was started");
         self.leave(ending)
     }
 
@@ -164,37 +176,68 @@ impl Guard {
     }
 }
 
-/// Releases, again and again while the failure may pass, within the time of one operation. A server that restarts at this
-/// moment must not cost `--hold-at-least`.
-fn keep_releasing(
-    store: &Store,
-    lease: &Lease,
-    hold: Duration,
+/// A release that is tried again and again while the failure may pass. A server that restarts at this moment must not cost
+/// `--hold-at-least`.
+struct Tries {
+    store: Store,
     timing: Timing,
-    limit: Duration,
-) -> Released {
-    let until = BootTime::now() + limit;
-    let nobody = Interrupt::new();
-    let mut failures = 0;
-    loop {
-        match store.release(lease, hold, until.remaining()) {
-            Ok(Release::Released) => return Released::Yes,
-            // Nobody has asked in this run's name before, so it was somebody else.
-            Ok(Release::AlreadyReleased) if failures == 0 => {
-                return Released::LostBefore(Loss::Released);
-            }
-            // A try that failed here may have arrived there.
-            Ok(Release::AlreadyReleased) => return Released::Yes,
-            Ok(Release::Lost(loss)) if failures == 0 => return Released::LostBefore(loss),
-            Ok(Release::Lost(_)) => return Released::PassedOn,
-            Err(failure) => {
-                failures += 1;
-                let pause = timing.retry_pause(failures);
-                if !failure.fault.is_transient() || until.remaining() <= pause {
-                    return Released::No(failure);
+    lease: Lease,
+    hold: Duration,
+    expires_at: String,
+    certain_until: BootTime,
+}
+
+impl Tries {
+    /// Tries for at most `limit`.
+    fn run(&self, limit: Duration) -> Released {
+        let until = BootTime::now() + limit;
+        let was_certain = !self.certain_until.has_passed();
+        let nobody = Interrupt::new();
+        let mut failures = 0;
+        // Whether an earlier try may have been applied. Such a try has found the term, after the job had ended.
+        let mut unknown = false;
+        loop {
+            match self
+                .store
+                .release(&self.lease, self.hold, until.remaining())
+            {
+                Ok(Release::Released) => return Released::Yes,
+                Ok(Release::AlreadyReleased | Release::Lost(_)) if unknown => {
+                    return Released::Yes;
                 }
-                nobody.sleep(pause);
+                Ok(Release::AlreadyReleased) => return Released::LostBefore(Loss::Released),
+                Ok(Release::Lost(loss)) => {
+                    let expired_since = was_certain && self.certain_until.has_passed();
+                    return if expired_since && self.may_be_a_successor(&loss) {
+                        Released::TooLate
+                    } else {
+                        Released::LostBefore(loss)
+                    };
+                }
+                Err(failure) => {
+                    failures += 1;
+                    unknown |= failure.applied == Applied::Unknown;
+                    let failure = if unknown { failure.unknown() } else { failure };
+                    let pause = self.timing.retry_pause(failures);
+                    if !failure.fault.is_transient() || until.remaining() <= pause {
+                        return Released::No(failure);
+                    }
+                    nobody.sleep(pause);
+                }
             }
+        }
+    }
+
+    /// Whether somebody else has claimed the key, and not before the term had expired. Both times are the server's, and
+    /// of one form.
+    fn may_be_a_successor(&self, loss: &Loss) -> bool {
+        match loss {
+            Loss::Taken(row) => row.acquired_at >= self.expires_at,
+            Loss::Mismatch { .. }
+            | Loss::Expired
+            | Loss::Released
+            | Loss::NoRow
+            | Loss::NoTable(_) => false,
         }
     }
 }

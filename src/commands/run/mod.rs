@@ -114,7 +114,7 @@ pub fn run(common: &Common, args: &Run) -> anyhow::Result<Ending> {
     };
     if signal.is_some() {
         let ending = interrupted(signal);
-        return Ok(guard.give_up(&granted.answer, ending));
+        return Ok(guard.give_up(&granted.answer, granted.at, ending));
     }
     guard.run(args, granted)
 }
@@ -176,7 +176,7 @@ impl Guard {
         let (grant, at) = match self.enough_time(&grant, at) {
             Ok(renewed) => renewed,
             Err(ending @ Ending::Exit(Exit::Lost)) => return Ok(self.leave(ending)),
-            Err(ending) => return Ok(self.give_up(&grant, ending)),
+            Err(ending) => return Ok(self.give_up(&grant, at, ending)),
         };
         let deadline = self.timing.deadline(at);
         let mut terminal = Terminal::open();
@@ -185,7 +185,7 @@ impl Guard {
             Err(error) => {
                 let (ending, message) = start::cannot_start(&args.command[0], error);
                 self.speaker.error(message);
-                return Ok(self.give_up(&grant, ending));
+                return Ok(self.give_up(&grant, at, ending));
             }
         };
         self.children.job = Some(job.pid());

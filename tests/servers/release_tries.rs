@@ -1,0 +1,162 @@
+//! What the release at the end of a run may conclude from tries that failed: only one whose outcome is unknown can have
+//! ended the term.
+
+use crate::column;
+use crate::support::job::{run_script, steal};
+use crate::support::proxy::{AtCommit, Proxy};
+use crate::support::{Lease, Running, Server, key, until};
+
+/// A job that runs until its input is closed, under a lease that no heartbeat touches meanwhile.
+fn long_beat(proxy: &Proxy, key: &str) -> Running {
+    let options = [
+        "-v",
+        "--ttl",
+        "10m",
+        "--heartbeat",
+        "4m",
+        "--db-timeout",
+        "60s",
+    ];
+    let run = run_script(&options, key, "echo ready; read end; true")
+        .open_input()
+        .url(proxy.url())
+        .spawn();
+    run.wait_for_line("ready");
+    run
+}
+
+/// Lets the job end while nothing listens where the database was, and brings it back after the first failed try.
+fn end_in_an_outage(run: &Running, proxy: &Proxy) {
+    proxy.refuse();
+    run.close_input();
+    run.wait_for_line("release: failed after");
+    proxy.resume();
+}
+
+#[test]
+fn a_loss_is_told_also_when_the_first_try_of_the_release_can_not_connect() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    let evict = |key: &str| {
+        Lease::new(["release", "--force", key])
+            .on(&server)
+            .output()
+            .expect_code(0);
+    };
+    type Loss<'a> = (&'a dyn Fn(&str), &'a str);
+    let losses: [Loss<'_>; 3] = [
+        (
+            &evict,
+            "it has been released, by force or by the job itself",
+        ),
+        (
+            &|key| {
+                server.psql(&format!("DELETE FROM public.lease WHERE key = '{key}'"));
+            },
+            "the table has no row for it",
+        ),
+        (
+            &|key| {
+                evict(key);
+                steal(&server, key);
+            },
+            "thief-1 has taken it",
+        ),
+    ];
+    for (lose, told) in losses {
+        let key = key();
+        let run = long_beat(&proxy, &key);
+        lose(&key);
+        end_in_an_outage(&run, &proxy);
+        let out = run.wait().expect_code(76);
+        let line = format!("lease: {key} was lost before the job ended with code 0: {told}");
+        assert!(out.stderr.contains(&line), "{out}");
+        assert!(!out.stderr.contains("cannot release"), "{out}");
+    }
+}
+
+#[test]
+fn a_release_whose_answer_is_lost_is_known_as_our_own_when_the_database_is_back() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    for taken_since in [false, true] {
+        let key = key();
+        let run = long_beat(&proxy, &key);
+        let before = proxy.commits_disturbed();
+        proxy.at_next_commits(1, AtCommit::HoldAnswer);
+        run.close_input();
+        until("it is released, and nobody hears of it", || {
+            proxy.commits_disturbed() > before && column(&server, &key, "holder").is_empty()
+        });
+        if taken_since {
+            steal(&server, &key);
+        }
+        proxy.refuse();
+        // The same operation asks again at once; that one is over now.
+        run.wait_for_line("connection refused");
+        proxy.resume();
+        let out = run.wait().expect_code(0);
+        assert!(
+            out.stderr.contains(&format!("lease: released {key}")),
+            "{out}"
+        );
+        assert!(!out.stderr.contains("was lost"), "{out}");
+    }
+}
+
+#[test]
+fn a_release_that_comes_too_late_says_so_and_keeps_the_code_of_the_job() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    let key = key();
+    // Only for --hold-at-least is a release tried for longer than the lease lasts.
+    let options = [
+        "-v",
+        "--ttl",
+        "4s",
+        "--hold-at-least",
+        "1h",
+        "--db-timeout",
+        "60s",
+    ];
+    let run = run_script(&options, &key, "echo ready; read end; exit 7")
+        .open_input()
+        .url(proxy.url())
+        .spawn();
+    run.wait_for_line("ready");
+    proxy.refuse();
+    run.close_input();
+    run.wait_for_line("release: failed after");
+    until("its lease is over", || {
+        column(&server, &key, "expires_at < clock_timestamp()") == "t"
+    });
+    steal(&server, &key);
+    proxy.resume();
+    let out = run.wait().expect_code(7);
+    let told = format!(
+        "lease: cannot release {key}: the database answered only after the lease had expired; it expired at 2"
+    );
+    assert!(out.stderr.contains(&told), "{out}");
+    assert!(out.stderr.contains(", without --hold-at-least 1h"), "{out}");
+}
+
+#[test]
+fn a_loss_is_known_without_the_answer_to_a_commit_that_commits_nothing() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    let key = key();
+    let run = long_beat(&proxy, &key);
+    steal(&server, &key);
+    proxy.at_next_commits(100, AtCommit::HoldAnswer);
+    run.close_input();
+    let out = run.wait().expect_code(76);
+    assert!(
+        out.stderr
+            .contains("was lost before the job ended with code 0: thief-1 has taken it"),
+        "{out}"
+    );
+}
