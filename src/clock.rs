@@ -23,11 +23,19 @@ impl BootTime {
     /// Where the kernel has no `CLOCK_BOOTTIME` (Linux before 2.6.39): without a clock no deadline can be kept.
     #[must_use]
     pub fn now() -> Self {
-        let read =
-            clock_gettime(ClockId::CLOCK_BOOTTIME).expect("the kernel has a boot-time clock");
+        Self::try_now().expect("the kernel has a boot-time clock")
+    }
+
+    /// Reads the clock; `None` if the kernel does not have it. Async-signal-safe, and never panics: for a child between
+    /// fork and exec.
+    #[must_use]
+    pub fn try_now() -> Option<Self> {
+        let read = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
         let seconds = u64::try_from(read.tv_sec()).unwrap_or(0);
         let nanos = u64::try_from(read.tv_nsec()).unwrap_or(0);
-        Self(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+        Some(Self(
+            seconds.saturating_mul(1_000_000_000).saturating_add(nanos),
+        ))
     }
 
     /// The instant `nanos` nanoseconds after boot: how an instant comes out of a pipe between two processes of one machine.

@@ -79,6 +79,10 @@ pub const FATES: &[(&str, &str)] = &[
         "the watchdog stops the job before the lease expires; continued, lease says so and exits 76",
     ),
     (
+        "starting the job takes so long that it would have to stop at once",
+        "the job is not started; lease releases the lease, says so and exits 76, also with --on-loss continue",
+    ),
+    (
         "the database can't be reached",
         "renewals are tried again; if none succeeds in time, the job is stopped before the lease expires, and lease exits 76",
     ),

@@ -13,6 +13,7 @@ use super::group::{Group, GroupId};
 use super::inherited::{empty_set, full_set, restore_dispositions, set_mask, was_closed_at_start};
 use super::program::{self, NoProgram};
 use super::terminal::{Lender, Terminal};
+use crate::clock::BootTime;
 
 /// Called in the child, between fork and exec, with the identity of the new group. It must be async-signal-safe and
 /// must not allocate.
@@ -26,6 +27,8 @@ pub struct Launch<'a> {
     pub environment: &'a [(&'a str, &'a OsStr)],
     /// Told the job's group before the job's first instruction runs. If it fails, the job is not started.
     pub announce: Option<Announce>,
+    /// From this instant on the job is not started any more.
+    pub not_after: BootTime,
     /// The terminal that the job's group gets, if this process has it now or comes to have it.
     pub terminal: Option<&'a mut Terminal>,
 }
@@ -37,6 +40,8 @@ pub enum SpawnError {
     NoProgram(NoProgram),
     /// Nobody could be told of the job's group, so the job would have run unprotected. Nothing was started.
     NotAnnounced(io::Error),
+    /// [`Launch::not_after`] had come before the program was executed. Nothing was started.
+    TooLate,
     /// No process could be made.
     Failed(io::Error),
 }
@@ -61,9 +66,10 @@ impl Job {
     }
 }
 
-/// The last step of the child that can fail in a way of its own; an impossible errno stands for it in the one number
-/// that std passes from the child to its parent.
+/// The steps of the child that can fail in a way of their own. An impossible errno stands for each of them in the one
+/// number that std passes from the child to its parent.
 const NOT_ANNOUNCED: i32 = 4000;
+const TOO_LATE: i32 = 4001;
 
 /// Starts a job: no shell, a process group of its own, a clean signal mask, the signal dispositions that this process
 /// was started with, and of our descriptors only 0, 1 and 2. Descriptors that this process itself was started with are
@@ -75,6 +81,13 @@ const NOT_ANNOUNCED: i32 = 4000;
 /// The process can be stopped by its terminal's user in the microseconds between getting the terminal and executing the
 /// program. This call then waits until it is continued; the watchdog, which knows the group, ends that at the deadline.
 ///
+/// A start can take long: the machine is busy or suspended, or this process is stopped. So the child itself looks at the
+/// clock, as its last step before the exec. From the announcement on the watchdog knows the group and kills it at the
+/// deadline, whether or not the exec has been reached. What is left open is an exec that takes longer than the time from
+/// `not_after` to the deadline, and ends during the moment by which a busy machine runs the watchdog late. The margin of
+/// the ttl is there for that moment. Without a watchdog nothing bounds the exec itself (page faults, a slow network file
+/// system).
+///
 /// # Errors
 /// See [`SpawnError`]. Nothing of the job is left.
 pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
@@ -82,6 +95,7 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
         command,
         environment,
         announce,
+        not_after,
         mut terminal,
     } = launch;
     let name = command.first().map_or(OsStr::new(""), OsString::as_os_str);
@@ -95,9 +109,16 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
     // SAFETY: the closure runs in the child of a process with threads, so only async-signal-safe calls and memory that
     // was there before the fork are allowed: it makes system calls, reads what it captured, and sets `environ`.
     unsafe {
-        child.pre_exec(move || prepare(&environment, announce.as_ref(), lender.as_ref()));
+        child
+            .pre_exec(move || prepare(&environment, announce.as_ref(), not_after, lender.as_ref()));
     }
-    let started = child.spawn().map_err(why)?;
+    let started = child.spawn().map_err(|error| {
+        // The child may have had it for its group, which has no member any more.
+        if let Some(terminal) = &terminal {
+            terminal.take_back(false);
+        }
+        why(error)
+    })?;
     let pid = pid_t::try_from(started.id()).unwrap_or(pid_t::MAX);
     if let Some(terminal) = &mut terminal {
         terminal.is_for(pid);
@@ -111,6 +132,7 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
 fn why(error: io::Error) -> SpawnError {
     match error.raw_os_error() {
         Some(NOT_ANNOUNCED) => SpawnError::NotAnnounced(io::Error::from(io::ErrorKind::BrokenPipe)),
+        Some(TOO_LATE) => SpawnError::TooLate,
         // The file was there a moment ago, so it is the interpreter behind "#!" that is missing, which bash, dash and
         // env(1) call "not found" too.
         Some(libc::ENOENT) => SpawnError::NoProgram(NoProgram::NoInterpreter),
@@ -136,6 +158,7 @@ fn why(error: io::Error) -> SpawnError {
 fn prepare(
     environment: &Environment,
     announce: Option<&Announce>,
+    not_after: BootTime,
     lender: Option<&Lender>,
 ) -> io::Result<()> {
     // Nothing is delivered until all is set up, least of all to a handler of ours, which the child still has.
@@ -146,10 +169,11 @@ fn prepare(
     }
     // From here on what was sent to our old group does not reach the job; what came before is thrown away.
     restore_dispositions();
-    if let Some(announce) = announce
-        && announce(GroupId::of_caller()).is_err()
-    {
-        return Err(io::Error::from_raw_os_error(NOT_ANNOUNCED));
+    if let Some(announce) = announce {
+        let group = GroupId::of_caller();
+        // From the announcement on the watchdog would kill what is late, and call it a job that it has stopped.
+        in_time(not_after)?;
+        announce(group).map_err(|_| io::Error::from_raw_os_error(NOT_ANNOUNCED))?;
     }
     if let Some(lender) = lender {
         // A terminal that refuses is no reason not to run the job.
@@ -163,7 +187,18 @@ fn prepare(
             unsafe { libc::close(stream.into()) };
         }
     }
-    set_mask(&empty_set())
+    set_mask(&empty_set())?;
+    // After the mask is restored: a stop signal that was pending until then has stopped the child there.
+    in_time(not_after)
+}
+
+/// Whether the job may still start. Async-signal-safe.
+fn in_time(not_after: BootTime) -> io::Result<()> {
+    if BootTime::try_now().is_some_and(|now| now < not_after) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(TOO_LATE))
+    }
 }
 
 unsafe extern "C" {

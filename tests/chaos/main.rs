@@ -8,6 +8,7 @@ mod support;
 
 mod database;
 mod late;
+mod late_start;
 mod lease_dies;
 mod replicas;
 mod stderr;

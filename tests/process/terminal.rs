@@ -158,6 +158,20 @@ fn a_killed_job_gives_the_terminal_back_as_it_was() {
 }
 
 #[test]
+fn a_job_that_could_not_be_started_leaves_the_terminal_to_the_script_around_lease() {
+    let tty = shell();
+    let line = format!("$LEASE run {} -- ./broken-$$", key());
+    tty.type_in("cd; printf '#!/nowhere/interpreter\n' >broken-$$; chmod +x broken-$$\n");
+    tty.type_in(&format!(
+        "cat >script-$$ <<EOT\n{line}\necho code-\\$?\nread y\necho script-got-\\$y\nEOT\n"
+    ));
+    tty.type_in("bash script-$$\n");
+    tty.wait_for_next("code-127");
+    tty.type_in("line\n");
+    tty.wait_for_next("script-got-line");
+}
+
+#[test]
 fn where_nobody_could_continue_it_ctrl_z_does_nothing() {
     // As in `ssh -t host lease run ...`: the leader of the session is the run itself.
     let script = "stty -echo; echo ready; read x; echo got-$x";

@@ -183,7 +183,7 @@ impl Guard {
         let job = match self.start(args, &grant.lease, deadline, terminal.as_mut()) {
             Ok(job) => job,
             Err(error) => {
-                let (ending, message) = start::cannot_start(&args.command[0], error);
+                let (ending, message) = start::cannot_start(&args.command[0], &key, error);
                 self.speaker.error(message);
                 return Ok(self.give_up(&grant, at, ending));
             }

@@ -94,6 +94,8 @@ impl Guard {
             command: &args.command,
             environment: &environment,
             announce: self.watchdog.as_ref().map(Watchdog::announcer),
+            // With --on-loss continue too: that is about a job that runs.
+            not_after: self.timing.stop_at(deadline),
             terminal,
         })
     }
@@ -119,7 +121,7 @@ impl Guard {
 }
 
 /// How a shell reports it, and a message.
-pub(super) fn cannot_start(command: &OsStr, error: SpawnError) -> (Ending, String) {
+pub(super) fn cannot_start(command: &OsStr, key: &str, error: SpawnError) -> (Ending, String) {
     let command = command.to_string_lossy();
     match error {
         SpawnError::NoProgram(NoProgram::NotFound) => (
@@ -153,6 +155,12 @@ pub(super) fn cannot_start(command: &OsStr, error: SpawnError) -> (Ending, Strin
             format!(
                 "cannot run {command}: there is no watchdog to guard it: {}",
                 output::io_error(&error)
+            ),
+        ),
+        SpawnError::TooLate => (
+            Ending::Exit(Exit::Lost),
+            format!(
+                "{key} had expired or almost expired when the job was about to start; the job was not started (was lease stopped, or is the machine overloaded?)"
             ),
         ),
         SpawnError::Failed(error) => (
