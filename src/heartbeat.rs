@@ -10,18 +10,14 @@ use crate::clock::BootTime;
 use crate::interrupt::Interrupt;
 use crate::lease::{Lease, Loss, Renewal};
 use crate::store::{Failure, Store};
+use crate::supervise::Granted;
 use crate::timing::{Extension, Timing};
 
 /// What the thread has to tell.
 #[derive(Debug)]
 pub enum Beat {
-    /// Renewed; counted from the moment the renewal was sent.
-    Renewed {
-        /// When it was sent.
-        at: BootTime,
-        /// Until when the lease stays now, by the server's clock, as RFC 3339 in UTC.
-        expires_at: String,
-    },
+    /// Renewed.
+    Renewed(Granted),
     /// The database failed; the thread goes on trying.
     Failed(Failure),
     /// The term is over, for good. The thread has ended.
@@ -95,10 +91,11 @@ fn beat(
                 Renewal::Renewed(grant) => {
                     failures = 0;
                     next = timing.next_beat(renewed.at);
-                    tell(Beat::Renewed {
-                        at: renewed.at,
-                        expires_at: grant.expires_at,
-                    });
+                    tell(Beat::Renewed(Granted {
+                        grant,
+                        sent: renewed.at,
+                        deadline: timing.deadline(renewed.at),
+                    }));
                 }
                 Renewal::Lost(loss) => {
                     tell(Beat::Lost(loss));

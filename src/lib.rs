@@ -33,15 +33,15 @@
 //! | [`watchdog`] | the dead man's switch |
 //! | [`signals`] | signals to events |
 //! | [`heartbeat`] | the thread that renews and reports |
-//! | [`acquire`] | claiming, with waiting |
 //! | [`output`] | text, shell and JSON; escaping |
+//! | [`event_loop`] | the one event loop of a run and of a claim |
 //! | [`commands`] | one file a verb |
 
-pub mod acquire;
 pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod connect;
+pub mod event_loop;
 pub mod exit;
 pub mod fault;
 pub mod fencing;
@@ -86,7 +86,7 @@ pub fn main() -> ! {
 fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
     let common = &cli.common;
     match cli.command {
-        Command::Run(args) => commands::run::run(common, &args),
+        Command::Run(args) => commands::run::run(common, args),
         Command::Claim(args) => commands::claim::claim(common, args),
         Command::Renew(args) => commands::renew::renew(common, args),
         Command::Release(args) => commands::release::release(common, args),

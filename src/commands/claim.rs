@@ -1,19 +1,18 @@
 //! `lease claim`: takes a lease, for scripts.
 
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{Ending, claim_failed, fresh_holder, gave_up, store, voice, waiting};
-use crate::acquire::{Acquired, Input, Wanted, acquire, is_nobody_elses};
+use super::{Ending, fresh_holder, outer_holder, store, voice};
 use crate::cli::{ClaimArgs, Common, TermFormat};
+use crate::event_loop::{Claimant, EventLoop, Input};
 use crate::exit::Exit;
-use crate::job::Ended;
-use crate::output;
-use crate::process::Children;
+use crate::output::{self, Speaker};
 use crate::signals;
-use crate::store::Sent;
+use crate::supervise::{Granted, Outcome, Plan, Purpose};
 use crate::timing::{Extension, Ttl};
 
 /// Claims and prints the term.
@@ -32,52 +31,33 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         ),
     };
     let store = store(common)?.named(&args.key);
-    let voice = voice(common);
     let key = args.key;
 
     let (sender, inputs) = mpsc::channel::<Input>();
     signals::listen(sender.clone()).context("cannot catch signals")?;
-    let wanted = Wanted {
-        store: store.clone(),
-        key: key.clone(),
+    let speaker = Speaker::start(voice(common));
+    let plan = Plan {
+        purpose: Purpose::Claim,
         holder: holder.clone(),
-        is_fresh,
+        holder_is_fresh: is_fresh,
         extension,
         wait: args.acquire.wait,
+        db_timeout: store.limit(),
+        outer_holder: outer_holder(&key),
     };
-    let (acquired, signal) = acquire(wanted, &inputs, sender, &mut Children::default(), |w| {
-        voice.info(waiting(&w, &key));
-    })
-    .context("cannot start a thread")?;
-    let interrupted = |signal: Option<i32>| Ending::As {
-        ended: signal.map_or(Ended::Code(Exit::Failed.code()), Ended::Signal),
-        whole_group: false,
+    let claimant = Claimant {
+        store: store.clone().told_to(Arc::new(speaker.narrator())),
+        key: key.clone(),
+        holder: holder.clone(),
+        extension,
     };
-    let grant = match acquired {
-        Ok(Acquired::Granted(Sent { answer, .. })) => answer,
-        Ok(Acquired::Held(row)) => {
-            voice.info(gave_up(args.acquire.wait, &row));
-            return Ok(Ending::Code(args.acquire.conflict_exit_code));
-        }
-        Ok(Acquired::Interrupted) => return Ok(interrupted(signal)),
-        Err(failure) => return Err(claim_failed(failure, &key, &holder, extension)),
+    let outcome = EventLoop::new(plan, claimant, None, speaker, (sender, inputs))
+        .context("cannot start a thread")?
+        .run();
+    let Outcome::Granted(Granted { grant, .. }) = outcome else {
+        return Ok(Ending::of(&outcome, args.acquire.conflict_exit_code));
     };
-    let may_give_back = is_nobody_elses(is_fresh, &grant);
-    if signal.is_some() {
-        // It came between the grant and now: nobody waits for the answer any more.
-        if may_give_back {
-            store
-                .release(&grant.lease, Duration::ZERO, store.limit())
-                .with_context(|| {
-                    format!(
-                        "interrupted, and {} stays until {}",
-                        key.as_str(),
-                        grant.expires_at
-                    )
-                })?;
-        }
-        return Ok(interrupted(signal));
-    }
+    let may_give_back = is_fresh || grant.is_new;
     let text = match args.format {
         TermFormat::Shell => output::term_shell(&grant),
         TermFormat::Json => output::term_json(&grant),

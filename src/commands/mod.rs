@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use crate::acquire::Waiting;
 use crate::cli::Common;
 use crate::connect::Settings;
 use crate::exit::Exit;
 use crate::job::Ended;
-use crate::lease::{Fence, Holder, Invalid, Key, Lease, Row};
+use crate::lease::{Fence, Holder, Invalid, Key, Lease};
 use crate::output::{self, Voice};
 use crate::store::{Applied, Failure, Store};
-use crate::timing::{self, Extension, Wait};
+use crate::supervise::Outcome;
+use crate::timing;
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,27 @@ pub enum Ending {
         /// Whether this process's whole group gets the signal; see [`crate::process::die_as`].
         whole_group: bool,
     },
+}
+
+impl Ending {
+    /// What a run, or a claim that came to nothing, exits with; `conflict` is for a lease that somebody else holds.
+    #[must_use]
+    pub const fn of(outcome: &Outcome, conflict: u8) -> Self {
+        match *outcome {
+            Outcome::Granted(_) => Self::Exit(Exit::Done),
+            Outcome::AsJob { ended, whole_group } => Self::As { ended, whole_group },
+            Outcome::Interrupted(signal) => Self::As {
+                ended: Ended::Signal(signal),
+                whole_group: false,
+            },
+            Outcome::Conflict => Self::Code(conflict),
+            Outcome::Unavailable => Self::Exit(Exit::Unavailable),
+            Outcome::Lost => Self::Exit(Exit::Lost),
+            Outcome::Failed => Self::Exit(Exit::Failed),
+            Outcome::CannotExecute => Self::Exit(Exit::CannotExecute),
+            Outcome::NotFound => Self::Exit(Exit::NotFound),
+        }
+    }
 }
 
 /// How much is said.
@@ -124,50 +145,11 @@ fn or_variable<T: std::str::FromStr<Err = Invalid>>(
     }
 }
 
-/// A message for a claim that failed, and may have been applied.
+/// The holder of the run that this process is inside, if that run holds this key: it waits for this very process.
 #[must_use]
-pub fn claim_failed(
-    failure: Failure,
-    key: &Key,
-    holder: &Holder,
-    extension: Extension,
-) -> anyhow::Error {
-    let key = key.as_str();
-    let context = match failure.applied {
-        Applied::No => format!("cannot claim {key}"),
-        Applied::Unknown => format!(
-            "it is unknown whether {key} was claimed: if it was, {} has it for at most {}{}",
-            holder.as_str(),
-            timing::human(extension.ttl().get()),
-            if extension.keeps_more() {
-                ", or for as long as before"
-            } else {
-                ""
-            },
-        ),
-    };
-    anyhow::Error::new(failure).context(context)
-}
-
-/// Who is in the way, after waiting for it or not.
-#[must_use]
-pub fn gave_up(wait: Option<Wait>, row: &Row) -> String {
-    let held = output::held_by(row);
-    match wait {
-        Some(Wait::For(limit)) if !limit.is_zero() => {
-            format!("gave up after {}: {held}", timing::human(limit))
-        }
-        Some(Wait::For(_) | Wait::Forever) | None => held,
-    }
-}
-
-/// Why claiming takes longer, for people.
-#[must_use]
-pub fn waiting(waiting: &Waiting, key: &Key) -> String {
-    match waiting {
-        Waiting::For(row) => format!("waiting: {}", output::held_by(row)),
-        Waiting::Failed(failure) => format!("waiting: cannot claim {}: {failure}", key.as_str()),
-    }
+pub fn outer_holder(key: &Key) -> Option<String> {
+    let same_key = env::var("LEASE_KEY").is_ok_and(|outer| outer == key.as_str());
+    env::var("LEASE_HOLDER").ok().filter(|_| same_key)
 }
 
 /// Prints data; `false` when nobody reads any more, which is no error: `lease status | head -1`.

@@ -14,7 +14,7 @@ use crate::lease::{Lease, LeaseState, Loss, Row};
 use crate::process;
 use crate::timing::human;
 
-pub use self::report::report;
+pub use self::report::{Level, report};
 pub use self::speaker::Speaker;
 pub use self::status::{Shown, span, status_json, status_table};
 pub use self::term::{term_json, term_shell};

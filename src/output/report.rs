@@ -1,57 +1,200 @@
-//! What a run tells about the job and its lease.
+//! What a run or a claim tells about the lease and the job.
 
 use std::fmt::Write as _;
 
-use super::loss;
-use crate::supervise::{Reason, Report};
+use super::{held_by, loss};
+use crate::job::Ended;
+use crate::lease::Loss;
+use crate::supervise::{JobEnd, NotReleased, Plan, Reason, Report};
+use crate::timing::{Wait, human};
 
-/// The words for a report, and whether they are said under `--quiet` too.
+/// How much a message matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Said under `--quiet` too.
+    Error,
+    /// Not said under `--quiet`.
+    Info,
+    /// Said under `--verbose` only.
+    Step,
+}
+
+/// The text of a report, and how much it matters.
 #[must_use]
-pub fn report(report: &Report, key: &str) -> (String, bool) {
+pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
     match report {
+        Report::Waiting(row) => (format!("waiting: {}", held_by(row)), Level::Info),
+        Report::ClaimFailing { failure, retry_for } => (
+            match (plan.waits(), retry_for) {
+                (false, Some(time)) => {
+                    format!(
+                        "cannot claim {key}: {failure}; retrying for {}",
+                        human(*time)
+                    )
+                }
+                (true, _) | (_, None) => format!("waiting: cannot claim {key}: {failure}"),
+            },
+            Level::Info,
+        ),
+        Report::CannotClaim {
+            failure,
+            is_unknown,
+        } => (cannot_claim(key, failure, *is_unknown, plan), Level::Error),
+        Report::Conflict(row, wait) => {
+            let held = held_by(row);
+            let text = match wait {
+                Some(Wait::For(limit)) if !limit.is_zero() => {
+                    format!("gave up after {}: {held}", human(*limit))
+                }
+                Some(Wait::For(_) | Wait::Forever) | None => held,
+            };
+            (text, Level::Info)
+        }
+        Report::HeldByOuterRun => (
+            format!(
+                "{key} is held by the run that this command is inside, and is not released before this command has ended"
+            ),
+            Level::Error,
+        ),
+        Report::Claimed(grant) => (
+            format!(
+                "claimed {key} until {}, fence {}",
+                grant.expires_at, grant.lease.fence
+            ),
+            Level::Step,
+        ),
+        Report::LostBeforeJob(why) => (
+            format!("{key} was lost before the job was started: {}", loss(why)),
+            Level::Error,
+        ),
+        Report::NotRenewedBeforeJob(failure) => (
+            format!("cannot renew {key}, so the job was not started: {failure}"),
+            Level::Error,
+        ),
+        Report::TooSlow => (
+            format!(
+                "the database is too slow for --ttl {}: the lease of {key} had almost expired when it was granted; the job was not started",
+                human(plan.extension.ttl().get())
+            ),
+            Level::Error,
+        ),
+        Report::NotStarted(text) => (text.clone(), Level::Error),
+        Report::StartedTooLate => (
+            format!(
+                "{key} had expired or almost expired when the job was about to start; the job was not started (was lease stopped, or is the machine overloaded?)"
+            ),
+            Level::Error,
+        ),
+        Report::Released => (format!("released {key}"), Level::Step),
+        Report::LostBeforeEnd(why, end) => {
+            let by = match why {
+                Loss::Released => ", by force or by the job itself",
+                Loss::Taken(_)
+                | Loss::Mismatch { .. }
+                | Loss::Expired
+                | Loss::NoRow
+                | Loss::NoTable(_) => "",
+            };
+            (
+                format!("{key} was lost {}: {}{by}", before(*end), loss(why)),
+                Level::Error,
+            )
+        }
+        Report::NotReleased(what) => (not_released(key, what), Level::Error),
         Report::RenewFailing(failure) => (
             format!("cannot renew {key}, trying again for as long as the lease lasts: {failure}"),
-            false,
+            Level::Info,
         ),
-        Report::RenewRecovered => (format!("{key} is renewed again"), false),
-        Report::Lost(why) => (format!("{}; the job is stopped", reason(why, key)), true),
+        Report::RenewRecovered => (format!("{key} is renewed again"), Level::Info),
+        Report::Lost(why) => (
+            format!("{}; the job is stopped", reason(why, key)),
+            Level::Error,
+        ),
         Report::LostRunningOn(why) => (
             format!(
                 "{}; the job runs on without it (--on-loss continue)",
                 reason(why, key)
             ),
-            true,
+            Level::Error,
         ),
         Report::HeartbeatDied => (
             format!(
                 "the heartbeat of {key} has ended, which is a bug in lease: nothing renews the lease any more"
             ),
-            true,
+            Level::Error,
         ),
         Report::WatchdogDied => (
             format!("the watchdog of {key} was killed or stopped; another one takes its place"),
-            false,
+            Level::Info,
         ),
         Report::Unprotected(failure) => (
             format!(
                 "no watchdog can be started, so the job of {key} can't be kept from outliving its lease: {failure}; stopping the job"
             ),
-            true,
+            Level::Error,
         ),
         Report::Leftovers(1) => (
             format!("the job of {key} has ended and left 1 process in its group; stopping it"),
-            false,
+            Level::Info,
         ),
         Report::Leftovers(count) => (
             format!(
                 "the job of {key} has ended and left {count} processes in its group; stopping them"
             ),
-            false,
+            Level::Info,
         ),
         Report::Killed => (
             format!("what was left of the job of {key} was killed"),
-            false,
+            Level::Info,
         ),
+    }
+}
+
+fn cannot_claim(key: &str, failure: &str, is_unknown: bool, plan: &Plan) -> String {
+    if !is_unknown {
+        return format!("cannot claim {key}: {failure}");
+    }
+    let as_before = if plan.extension.keeps_more() {
+        ", or for as long as before"
+    } else {
+        ""
+    };
+    format!(
+        "it is unknown whether {key} was claimed: if it was, {} has it for at most {}{as_before}: {failure}",
+        plan.holder.as_str(),
+        human(plan.extension.ttl().get()),
+    )
+}
+
+fn before(end: JobEnd) -> String {
+    match end {
+        JobEnd::NotStarted => "before the job was started".to_owned(),
+        JobEnd::Ended(Ended::Code(code)) => format!("before the job ended with code {code}"),
+        JobEnd::Ended(Ended::Signal(signal)) => format!("before signal {signal} ended the job"),
+        JobEnd::Stopped => "before the job ended".to_owned(),
+    }
+}
+
+fn not_released(key: &str, what: &NotReleased) -> String {
+    let NotReleased {
+        failure,
+        is_unknown,
+        expires_at,
+        has_expired,
+        hold,
+    } = what;
+    let without = if hold.is_zero() {
+        String::new()
+    } else {
+        format!(", without --hold-at-least {}", human(*hold))
+    };
+    let expires = if *has_expired { "expired" } else { "expires" };
+    if *is_unknown {
+        format!(
+            "it is unknown whether {key} was released: {failure}; if not, it {expires} at {expires_at}{without}"
+        )
+    } else {
+        format!("cannot release {key}: {failure}; it {expires} at {expires_at}{without}")
     }
 }
 

@@ -223,6 +223,12 @@ impl Timing {
         self.ttl
     }
 
+    /// Between two renewals.
+    #[must_use]
+    pub const fn heartbeat(&self) -> Duration {
+        self.heartbeat
+    }
+
     /// Between TERM and KILL.
     #[must_use]
     pub const fn grace(&self) -> Duration {
@@ -334,6 +340,14 @@ fn margin(ttl: Ttl) -> Duration {
     let ttl = ttl.get();
     (ttl / 100).max(LATENESS.min(ttl / 10))
 }
+
+/// How long the last try of a wait may take, beyond the wait: a claim that was sent must get its answer.
+pub const LAST_LOOK: Duration = Duration::from_secs(1);
+
+/// How long a release goes on although a signal asks to leave. Whoever ends a job often signals `lease` as well, a moment
+/// later: a closed window sends HUP to the one and the shell to the other, a service manager sends TERM to both. That must
+/// not leave the lease behind; a person who presses Ctrl-C because the database hangs may.
+pub const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often a waiter looks, at first and at most. Doubled from the one to the other, jittered by a quarter.
 const FIRST_POLL: Duration = Duration::from_millis(100);

@@ -321,7 +321,7 @@ fn an_error_is_said_once() {
     for verb in [
         &["renew"][..],
         &["release"],
-        &["claim"],
+        &["claim", "-q", "--db-timeout", "1s"],
         &["status"],
         &["init"],
     ] {

@@ -220,7 +220,7 @@ fn no_connection_is_held_while_a_job_runs() {
 fn a_run_that_could_not_reach_the_database_starts_nothing() {
     let (key, journal) = (key(), Journal::new());
     let script = format!("echo started >>{}", journal.path());
-    let out = run_script(&[], &key, &script)
+    let out = run_script(&["-q", "--db-timeout", "1s"], &key, &script)
         .url("postgres://app@127.0.0.1:1/app")
         .output()
         .expect_code(69);
@@ -267,6 +267,6 @@ fn a_run_that_can_not_freshen_a_late_grant_starts_nothing_and_says_what_became_o
     lock.commit().expect("the row is unlocked");
     let out = late.wait().expect_code(69);
     assert_eq!(out.stdout, "");
-    assert!(out.stderr.contains("the job is not started"), "{out:?}");
+    assert!(out.stderr.contains("the job was not started"), "{out:?}");
     assert!(out.stderr.contains("lease: cannot release k: "), "{out:?}");
 }

@@ -55,3 +55,35 @@ fn a_waiting_run_takes_the_lease_of_a_dead_holder_at_its_expiry() {
     let gap = fence - (dead.fence + 3_000_000);
     assert!((0..2_000_000).contains(&gap), "{gap} us after the expiry");
 }
+
+#[test]
+fn a_run_inside_its_own_run_is_told_so_and_never_waits() {
+    for wait in [&[][..], &["--wait", "forever"]] {
+        let key = key();
+        let lease = env!("CARGO_BIN_EXE_lease");
+        let mut inner = vec![lease, "run"];
+        inner.extend(wait);
+        inner.extend([&*key, "--", "echo", "ran"]);
+        let out = run(&[], &key, &inner).on(shared()).output().expect_code(75);
+        assert_eq!(out.stdout, "");
+        assert!(
+            out.stderr.contains(&format!(
+                "{key} is held by the run that this command is inside"
+            )),
+            "{out}"
+        );
+        let claim = [lease, "claim", "--wait", "forever", &*key];
+        run(&[], &key, &claim).on(shared()).output().expect_code(75);
+    }
+}
+
+#[test]
+fn a_run_inside_a_run_of_another_key_claims_its_own() {
+    let (outer, inner) = (key(), key());
+    let lease = env!("CARGO_BIN_EXE_lease");
+    let out = run(&[], &outer, &[lease, "run", &*inner, "--", "echo", "ran"])
+        .on(shared())
+        .output()
+        .expect_code(0);
+    assert_eq!(out.stdout, "ran\n");
+}

@@ -67,7 +67,7 @@ fn the_error_names_every_host_and_its_reason() {
     };
     let url =
         format!("postgresql://postgres@127.0.0.1:{silent_port},127.0.0.1:{closed_port}/postgres");
-    let out = Lease::new(["claim", "k", "--db-timeout", "2s"])
+    let out = Lease::new(["claim", "-q", "k", "--db-timeout", "2s"])
         .url(url)
         .output()
         .expect_code(69);

@@ -2,7 +2,7 @@
 
 use libc::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGUSR1};
 
-use super::super::{Action, Event, Finish, RunExit};
+use super::super::{Action, Event, Outcome};
 use super::Drive;
 use crate::job::{Ended, Foreground};
 use crate::lease::Loss;
@@ -121,15 +121,10 @@ fn a_ctrl_c_that_only_the_job_saw_is_passed_up() {
     let dies = Event::JobExited(Ended::Signal(SIGINT), Foreground::Job);
     let whole = |run: &mut Drive, event| {
         run.at(1, event);
-        match run.at(1, Event::Leftovers(0))[..] {
-            [
-                Action::Finish(Finish {
-                    exit: RunExit::AsJob { whole_group, .. },
-                    ..
-                }),
-            ] => whole_group,
-            ref other => panic!("{other:?}"),
-        }
+        let Outcome::AsJob { whole_group, .. } = run.end(1, true) else {
+            panic!("not as the job ended");
+        };
+        whole_group
     };
     assert!(whole(&mut Drive::new(), dies.clone()));
     // The group of lease has no part in what was sent to lease alone, or to a job in the background.

@@ -1,30 +1,94 @@
 //! The rules one by one, and then all of them at once over every pair of events in every phase.
 
+mod claiming;
 mod job_control;
 mod product;
+mod releasing;
 mod rules;
 mod witness;
 
 use std::time::Duration;
 
-use super::{Action, Event, Start, Supervisor};
+use super::{
+    Action, ClaimAnswer, Event, Granted, JobPlan, Outcome, Plan, Purpose, ReleaseAnswer, Report,
+    StartAnswer, Supervisor,
+};
 use crate::clock::BootTime;
 use crate::job::OnLoss;
+use crate::lease::{Fence, Grant, Holder, Key, Lease, Release};
+use crate::timing::{Extension, Ttl, Wait};
 
 const GRACE: Duration = Duration::from_secs(10);
 const TTL: Duration = Duration::from_secs(60);
+const HEARTBEAT: Duration = Duration::from_secs(20);
+const DB_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Seconds since the beginning of the test.
 const fn at(seconds: u64) -> BootTime {
     BootTime::from_nanos((1_000 + seconds) * 1_000_000_000)
 }
 
-fn supervisor(on_loss: OnLoss) -> Supervisor {
-    Supervisor::new(Start {
-        deadline: at(0) + TTL,
+fn term() -> Lease {
+    Lease {
+        key: "k".parse::<Key>().expect("a key"),
+        holder: "h".parse::<Holder>().expect("a holder"),
+        fence: "7".parse::<Fence>().expect("a fence"),
+    }
+}
+
+/// A grant or a renewal that is good until `deadline`, and was asked for a ttl before.
+fn granted(deadline: BootTime) -> Granted {
+    Granted {
+        grant: Grant {
+            lease: term(),
+            acquired_at: "2026-12-01T04:00:00Z".to_owned(),
+            expires_at: "2026-12-01T04:01:00Z".to_owned(),
+            expires_in: TTL,
+            is_new: true,
+        },
+        sent: deadline - TTL,
+        deadline,
+    }
+}
+
+/// A renewal that is good until then.
+fn renewed(deadline: BootTime) -> Event {
+    Event::Renewed(granted(deadline))
+}
+
+fn plan(purpose: Purpose, wait: Option<Wait>) -> Plan {
+    Plan {
+        purpose,
+        holder: term().holder,
+        holder_is_fresh: true,
+        extension: Extension::To(Ttl::new(TTL).expect("a ttl")),
+        wait,
+        db_timeout: DB_TIMEOUT,
+        outer_holder: Some("outer".to_owned()),
+    }
+}
+
+fn for_a_job(on_loss: OnLoss) -> Purpose {
+    Purpose::Job(JobPlan {
+        heartbeat: HEARTBEAT,
         grace: GRACE,
         on_loss,
+        hold: Duration::ZERO,
     })
+}
+
+/// A run whose job has just been started, under a lease that is good for a ttl from now on.
+fn supervisor(on_loss: OnLoss) -> Supervisor {
+    let mut supervisor = Supervisor::new(plan(for_a_job(on_loss), None), at(0));
+    for event in [
+        Event::Tick,
+        Event::Claim(ClaimAnswer::Granted(granted(at(0) + TTL))),
+        Event::Start(StartAnswer::Armed),
+        Event::Start(StartAnswer::Started),
+    ] {
+        supervisor.handle(at(0), event);
+    }
+    supervisor
 }
 
 /// Feeds events and keeps the last answer.
@@ -49,12 +113,26 @@ impl Drive {
         self.supervisor.handle(at(seconds), event)
     }
 
-    /// The events, all of them at this time, and the answer to the last one.
-    fn all(&mut self, seconds: u64, events: impl IntoIterator<Item = Event>) -> Vec<Action> {
-        let mut last = Vec::new();
-        for event in events {
-            last = self.at(seconds, event);
+    /// Nothing of the job is left: checks what that calls for, lets the release succeed, and answers how the run ends.
+    fn end(&mut self, seconds: u64, release: bool) -> Outcome {
+        let mut actions = self.at(seconds, Event::Leftovers(0));
+        let helpers = [Action::StopHeartbeat, Action::DismissWatchdog];
+        assert_eq!(actions[..2], helpers, "the helpers end first");
+        if release {
+            assert!(
+                matches!(actions[2..], [Action::Release { .. }]),
+                "{actions:?}"
+            );
+            actions = self.at(
+                seconds,
+                Event::Release(ReleaseAnswer::Answered(Release::Released)),
+            );
+            assert_eq!(actions[0], Action::Report(Report::Released));
         }
-        last
+        assert!(self.supervisor.is_done());
+        match actions.pop() {
+            Some(Action::Finish(outcome)) => outcome,
+            other => panic!("no end: {other:?}"),
+        }
     }
 }

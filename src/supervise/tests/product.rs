@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use libc::{SIGCONT, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGUSR1};
 
-use super::super::Event;
-use super::witness::Witness;
-use super::{GRACE, TTL};
+use super::super::{ClaimAnswer, Event, OperationFailure, ReleaseAnswer};
+use super::witness::{Starts, Witness};
+use super::{GRACE, TTL, at, granted, renewed};
 use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, OnLoss};
-use crate::lease::Loss;
+use crate::lease::{LeaseState, Loss, Release, Row};
+use crate::timing::Wait;
 
 /// Every kind of event, with the variations that are treated differently.
 fn events(now: BootTime) -> Vec<Event> {
@@ -20,7 +21,7 @@ fn events(now: BootTime) -> Vec<Event> {
         Event::JobContinued,
         Event::Leftovers(0),
         Event::Leftovers(2),
-        Event::Renewed(now + TTL),
+        renewed(now + TTL),
         Event::RenewFailed("no route".to_owned()),
         Event::Lost(Loss::NoRow),
         Event::HeartbeatDied,
@@ -45,7 +46,57 @@ fn events(now: BootTime) -> Vec<Event> {
     for foreground in [Foreground::Job, Foreground::Own, Foreground::Other] {
         all.push(Event::TerminalWanted(SIGTTIN, foreground));
     }
-    all.push(Event::JobContinued);
+    all.extend(answers(now));
+    all
+}
+
+fn failed(is_transient: bool, is_unknown: bool) -> OperationFailure {
+    OperationFailure {
+        message: "no route".to_owned(),
+        is_transient,
+        is_unknown,
+    }
+}
+
+fn held(holder: &str) -> ClaimAnswer {
+    let row = Row {
+        key: "k".to_owned(),
+        state: LeaseState::Held,
+        holder: Some(holder.to_owned()),
+        fence: "9".parse().expect("a fence"),
+        acquired_at: "2026-12-01T04:00:00Z".to_owned(),
+        expires_at: "2026-12-01T04:00:30Z".to_owned(),
+        expires_in_ms: 30_000,
+        held_for_ms: 1_000,
+    };
+    ClaimAnswer::Held(row, at(0))
+}
+
+/// What the database says, well and badly.
+fn answers(now: BootTime) -> Vec<Event> {
+    let mut all: Vec<Event> = [
+        ClaimAnswer::Granted(granted(now + TTL)),
+        // It was asked for more than a heartbeat ago.
+        ClaimAnswer::Granted(granted(now + TTL / 2)),
+        held("other"),
+        held("outer"),
+        ClaimAnswer::Failed(failed(true, false)),
+        ClaimAnswer::Failed(failed(true, true)),
+        ClaimAnswer::Failed(failed(false, false)),
+    ]
+    .map(Event::Claim)
+    .into();
+    all.extend(
+        [
+            ReleaseAnswer::Answered(Release::Released),
+            ReleaseAnswer::Answered(Release::AlreadyReleased),
+            ReleaseAnswer::Answered(Release::Lost(Loss::NoRow)),
+            ReleaseAnswer::Failed(failed(true, false)),
+            ReleaseAnswer::Failed(failed(true, true)),
+            ReleaseAnswer::Failed(failed(false, false)),
+        ]
+        .map(Event::Release),
+    );
     all
 }
 
@@ -88,15 +139,53 @@ fn phases(on_loss: OnLoss) -> Vec<Witness> {
         ],
         vec![(moment, exit()), (moment, Event::Leftovers(0))],
     ];
-    rows.into_iter()
-        .map(|row| {
-            let mut witness = Witness::new(on_loss);
-            for (step, event) in row {
-                witness.feed(step, event);
-            }
-            witness
-        })
-        .collect()
+    let mut witnesses: Vec<Witness> = rows
+        .into_iter()
+        .map(|row| Witness::running(on_loss).fed(row))
+        .collect();
+    witnesses.extend(without_a_job(on_loss));
+    witnesses
+}
+
+/// A run before its job has started, or after its end: by each way into it.
+fn without_a_job(on_loss: OnLoss) -> Vec<Witness> {
+    let moment = Duration::from_millis(5);
+    let ask = || (moment, Event::Tick);
+    let claim = |answer| (moment, Event::Claim(answer));
+    let late = || claim(ClaimAnswer::Granted(granted(at(0) + TTL / 2)));
+    let end = || {
+        let exit = Event::JobExited(Ended::Code(1), Foreground::Other);
+        [(moment, exit), (moment, Event::Leftovers(0))]
+    };
+    let release = |answer| (moment, Event::Release(answer));
+    let mut all = Vec::new();
+    for wait in [
+        None,
+        Some(Wait::For(Duration::from_secs(30))),
+        Some(Wait::Forever),
+    ] {
+        let fresh = || Witness::new(on_loss, Starts::Works, wait);
+        all.push(fresh());
+        all.push(fresh().fed([ask()]));
+        all.push(fresh().fed([ask(), (moment, Event::Signal(SIGTERM))]));
+        all.push(fresh().fed([ask(), claim(held("other"))]));
+        all.push(fresh().fed([ask(), claim(ClaimAnswer::Failed(failed(true, true)))]));
+        all.push(fresh().fed([ask(), late()]));
+    }
+    for starts in [
+        Starts::HasNoWatchdog,
+        Starts::FindsNoCommand,
+        Starts::ComesTooLate,
+    ] {
+        let grant = claim(ClaimAnswer::Granted(granted(at(0) + TTL)));
+        all.push(Witness::new(on_loss, starts, None).fed([ask(), grant]));
+    }
+    let ended = || Witness::running(on_loss).fed(end());
+    all.push(ended());
+    all.push(ended().fed([release(ReleaseAnswer::Failed(failed(true, false)))]));
+    all.push(ended().fed([release(ReleaseAnswer::Failed(failed(true, true)))]));
+    all.push(ended().fed([(moment, Event::Signal(SIGTERM))]));
+    all
 }
 
 #[test]
@@ -106,12 +195,15 @@ fn every_pair_of_events_in_every_phase_keeps_every_rule() {
             for first_step in STEPS {
                 for first in events(phase.now + first_step) {
                     let mut one = phase.clone();
-                    one.feed(first_step, first);
+                    if !one.feed(first_step, first) {
+                        continue;
+                    }
                     for second_step in STEPS {
                         for second in events(one.now + second_step) {
                             let mut two = one.clone();
-                            two.feed(second_step, second);
-                            two.run_to_the_end();
+                            if two.feed(second_step, second) {
+                                two.run_to_the_end();
+                            }
                         }
                     }
                 }
@@ -129,7 +221,11 @@ fn long_rows_of_events_keep_every_rule() {
         } else {
             OnLoss::Stop
         };
-        let mut witness = Witness::new(on_loss);
+        let mut witness = match round % 3 {
+            0 => Witness::running(on_loss),
+            1 => Witness::new(on_loss, Starts::Works, None),
+            _ => Witness::new(on_loss, Starts::Works, Some(Wait::Forever)),
+        };
         for _ in 0..random.usize(1..20) {
             // Mostly short steps, so that a row gets through more than one phase.
             let step = STEPS[random.usize(..STEPS.len()).min(random.usize(..STEPS.len()))];

@@ -2,19 +2,15 @@
 
 use libc::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
 
-use super::super::{Action, Event, Finish, Reason, Report, RunExit, Word};
-use super::{Drive, GRACE, at};
+use super::super::{Action, Event, Outcome, Reason, Report, Word};
+use super::{Drive, GRACE, at, renewed};
 use crate::job::{Ended, Foreground};
 use crate::lease::Loss;
 
 const ENDED: Event = Event::JobExited(Ended::Code(0), Foreground::Other);
 
-fn finish(release: bool, exit: RunExit) -> Vec<Action> {
-    vec![Action::Finish(Finish { release, exit })]
-}
-
-fn as_job(code: u8) -> RunExit {
-    RunExit::AsJob {
+fn as_job(code: u8) -> Outcome {
+    Outcome::AsJob {
         ended: Ended::Code(code),
         whole_group: false,
     }
@@ -50,8 +46,7 @@ fn the_lease_is_released_when_the_job_is_reaped_and_its_group_is_empty() {
             Action::CountLeftovers
         ]
     );
-    assert_eq!(run.at(1, Event::Leftovers(0)), finish(true, as_job(7)));
-    assert!(run.supervisor.is_done());
+    assert_eq!(run.end(1, true), as_job(7));
 }
 
 #[test]
@@ -62,10 +57,8 @@ fn a_taken_lease_stops_the_job_and_is_never_released() {
     assert_eq!(run.supervisor.next_wakeup(), Some(at(15)));
     assert_eq!(run.at(14, Event::Tick), []);
     assert_eq!(run.at(15, Event::Tick), killed());
-    assert_eq!(
-        run.all(15, [ENDED, Event::Leftovers(0)]),
-        finish(false, RunExit::Lost)
-    );
+    run.at(15, ENDED);
+    assert_eq!(run.end(15, false), Outcome::Lost);
 }
 
 #[test]
@@ -83,7 +76,7 @@ fn a_lease_that_is_not_renewed_in_time_is_lost_a_grace_before_the_deadline() {
 fn a_renewal_moves_the_deadline_and_tells_the_watchdog() {
     let mut run = Drive::new();
     assert_eq!(
-        run.at(20, Event::Renewed(at(80))),
+        run.at(20, renewed(at(80))),
         [Action::TellWatchdog(Word::Deadline(at(80)))]
     );
     assert_eq!(run.at(69, Event::Tick), []);
@@ -94,7 +87,7 @@ fn a_renewal_moves_the_deadline_and_tells_the_watchdog() {
 fn a_renewal_that_is_handled_late_counts_before_the_clock_does() {
     let mut run = Drive::new();
     assert_eq!(
-        run.at(55, Event::Renewed(at(100))),
+        run.at(55, renewed(at(100))),
         [Action::TellWatchdog(Word::Deadline(at(100)))]
     );
 }
@@ -107,10 +100,7 @@ fn a_thawed_lease_finds_its_job_dead_and_says_that_the_lease_is_lost() {
         Event::JobExited(Ended::Signal(SIGKILL), Foreground::Other),
     );
     assert!(answer.contains(&Action::Report(Report::Lost(Reason::NotRenewed(None)))));
-    assert_eq!(
-        run.at(300, Event::Leftovers(0)),
-        finish(false, RunExit::Lost)
-    );
+    assert_eq!(run.end(300, false), Outcome::Lost);
 }
 
 #[test]
@@ -134,13 +124,13 @@ fn failing_renewals_are_reported_when_they_begin_and_when_they_end() {
     );
     assert_eq!(run.at(22, failed()), []);
     assert_eq!(
-        run.at(24, Event::Renewed(at(84))),
+        run.at(24, renewed(at(84))),
         [
             Action::TellWatchdog(Word::Deadline(at(84))),
             Action::Report(Report::RenewRecovered)
         ]
     );
-    assert_eq!(run.at(40, Event::Renewed(at(100))).len(), 1);
+    assert_eq!(run.at(40, renewed(at(100))).len(), 1);
 }
 
 #[test]
@@ -156,10 +146,8 @@ fn a_job_that_may_outlive_its_lease_is_told_nothing_and_the_loss_is_reported_onc
     );
     assert_eq!(run.at(501, Event::Lost(Loss::NoRow)), []);
     assert_eq!(run.at(501, Event::RenewFailed("x".to_owned())), []);
-    assert_eq!(
-        run.all(502, [ENDED, Event::Leftovers(0)]),
-        finish(false, as_job(0))
-    );
+    run.at(502, ENDED);
+    assert_eq!(run.end(502, false), as_job(0));
 }
 
 #[test]
@@ -188,10 +176,8 @@ fn leftovers_are_counted_stopped_and_waited_for_before_the_release() {
     assert_eq!(answer[..2], killed());
     assert_eq!(answer[2..], [Action::CountLeftovers]);
     assert_eq!(run.at(11, Event::Leftovers(1)), [Action::Signal(SIGKILL)]);
-    assert_eq!(
-        run.all(12, [Event::Tick, Event::Leftovers(0)]),
-        finish(true, as_job(0))
-    );
+    run.at(12, Event::Tick);
+    assert_eq!(run.end(12, true), as_job(0));
 }
 
 #[test]
@@ -228,10 +214,8 @@ fn a_heartbeat_that_dies_or_a_watchdog_that_can_not_be_had_stops_the_job_and_rel
     ] {
         let mut run = Drive::new();
         assert_eq!(run.at(3, event), stop_and(13, report));
-        assert_eq!(
-            run.all(4, [ENDED, Event::Leftovers(0)]),
-            finish(true, RunExit::Failed)
-        );
+        run.at(4, ENDED);
+        assert_eq!(run.end(4, true), Outcome::Failed);
     }
 }
 
@@ -256,9 +240,9 @@ fn a_dead_watchdog_is_replaced_and_told_what_the_old_one_knew() {
 #[test]
 fn a_grace_is_never_longer_than_what_is_left_until_the_deadline() {
     let mut run = Drive::new();
-    run.at(20, Event::Renewed(at(20) + GRACE * 2));
+    run.at(20, renewed(at(20) + GRACE * 2));
     assert_eq!(run.at(29, Event::Lost(Loss::NoRow))[..3], stop(39));
     let mut run = Drive::new();
-    run.at(49, Event::Renewed(at(62)));
+    run.at(49, renewed(at(62)));
     assert_eq!(run.at(51, Event::Lost(Loss::NoRow))[..3], stop(61));
 }

@@ -1,56 +1,123 @@
 //! One run, watched from the outside: after each event, and at its end, what must never happen is looked for.
 
+use std::rc::Rc;
 use std::time::Duration;
 
-use libc::{SIGCONT, SIGKILL, SIGTERM};
+use libc::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
-use super::super::{Action, Event, Finish, Report, RunExit, Supervisor, Word};
-use super::{GRACE, TTL, at, supervisor};
+use super::super::{
+    Action, ClaimAnswer, Event, NotStarted, Outcome, ReleaseAnswer, Report, StartAnswer,
+    Supervisor, Word,
+};
+use super::{GRACE, TTL, at, for_a_job, granted, plan};
 use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, OnLoss};
-use crate::lease::Loss;
+use crate::lease::Release;
+use crate::timing::Wait;
+
+/// What the world does when a job is to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Starts {
+    Works,
+    HasNoWatchdog,
+    FindsNoCommand,
+    ComesTooLate,
+}
+
+/// What was asked for and is not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    Nothing,
+    Claim,
+    Renewal,
+    Armed,
+    Started,
+    Release,
+}
+
+/// An event, what it called for, and what was before: shared by all witnesses that come from one.
+struct Entry {
+    at: BootTime,
+    event: Event,
+    actions: Vec<Action>,
+    before: Option<Rc<Entry>>,
+}
 
 /// A run, and what is known about it from the outside.
 #[derive(Clone)]
 pub(super) struct Witness {
     on_loss: OnLoss,
+    starts: Starts,
     supervisor: Supervisor,
     pub(super) now: BootTime,
+    awaited: Awaited,
+    interrupted: bool,
+    ours: bool,
     deadline: BootTime,
+    started: bool,
     leader_gone: bool,
     group_empty: bool,
+    heartbeat: bool,
+    dismissed: bool,
+    release_asked: bool,
     own_terms: u32,
     kill_due: Option<BootTime>,
     killed: bool,
     kill_reported: bool,
     lost: bool,
     failing: bool,
-    finish: Option<Finish>,
-    history: Vec<(BootTime, Event, Vec<Action>)>,
+    outcome: Option<Outcome>,
+    history: Option<Rc<Entry>>,
 }
 
 impl Witness {
-    pub(super) fn new(on_loss: OnLoss) -> Self {
+    /// Before the first claim.
+    pub(super) fn new(on_loss: OnLoss, starts: Starts, wait: Option<Wait>) -> Self {
         Self {
             on_loss,
-            supervisor: supervisor(on_loss),
+            starts,
+            supervisor: Supervisor::new(plan(for_a_job(on_loss), wait), at(0)),
             now: at(0),
-            deadline: at(0) + TTL,
+            awaited: Awaited::Nothing,
+            interrupted: false,
+            ours: false,
+            deadline: at(0),
+            started: false,
             leader_gone: false,
             group_empty: false,
+            heartbeat: false,
+            dismissed: false,
+            release_asked: false,
             own_terms: 0,
             kill_due: None,
             killed: false,
             kill_reported: false,
             lost: false,
             failing: false,
-            finish: None,
-            history: Vec::new(),
+            outcome: None,
+            history: None,
         }
     }
 
+    /// With the job just started.
+    pub(super) fn running(on_loss: OnLoss) -> Self {
+        let mut witness = Self::new(on_loss, Starts::Works, None);
+        witness.feed(Duration::ZERO, Event::Tick);
+        let grant = ClaimAnswer::Granted(granted(at(0) + TTL));
+        witness.feed(Duration::ZERO, Event::Claim(grant));
+        witness.must(witness.started, "a good grant starts the job");
+        witness
+    }
+
     fn fail(&self, what: &str) -> ! {
-        panic!("{what}\n{:?}\n{:#?}", self.on_loss, self.history)
+        let mut history = Vec::new();
+        let mut entry = self.history.as_deref();
+        while let Some(this) = entry {
+            history.push((this.at, &this.event, &this.actions));
+            entry = this.before.as_deref();
+        }
+        history.reverse();
+        panic!("{what}\n{:?}\n{history:#?}", self.on_loss)
     }
 
     fn must(&self, holds: bool, what: &str) {
@@ -59,50 +126,147 @@ impl Witness {
         }
     }
 
-    pub(super) fn feed(&mut self, step: Duration, event: Event) {
-        self.now = self.now + step;
-        let stops = self.on_loss == OnLoss::Stop;
-        if let Event::Renewed(deadline) = event
-            && !self.lost
-        {
-            self.deadline = deadline;
-        }
-        #[expect(
-            clippy::wildcard_enum_match_arm,
-            reason = "these two are about the job's end"
-        )]
+    /// Whether the world can say this now: nothing is answered that was not asked for.
+    fn is_possible(&self, event: &Event) -> bool {
         match event {
+            Event::Claim(_) => self.awaited == Awaited::Claim,
+            Event::Release(_) => self.awaited == Awaited::Release,
+            Event::Start(_) => matches!(self.awaited, Awaited::Armed | Awaited::Started),
+            Event::Renewed(_) | Event::RenewFailed(_) | Event::Lost(_) => {
+                self.heartbeat || self.awaited == Awaited::Renewal
+            }
+            Event::HeartbeatDied => self.heartbeat,
+            Event::JobExited(..) => self.started && !self.leader_gone,
+            Event::JobStopped(..) | Event::JobContinued | Event::Leftovers(_) => {
+                self.started && !self.dismissed
+            }
+            Event::Signal(_)
+            | Event::TerminalWanted(..)
+            | Event::StayedAwake(_)
+            | Event::WatchdogDied
+            | Event::Unprotected(_)
+            | Event::Tick => true,
+        }
+    }
+
+    /// The same after these events, each so long after the one before.
+    pub(super) fn fed(mut self, row: impl IntoIterator<Item = (Duration, Event)>) -> Self {
+        for (step, event) in row {
+            self.feed(step, event);
+        }
+        self
+    }
+
+    /// Lets something happen, if it can happen now; answers whether it can.
+    pub(super) fn feed(&mut self, step: Duration, event: Event) -> bool {
+        if !self.is_possible(&event) {
+            return false;
+        }
+        self.now = self.now + step;
+        self.tell(event);
+        // What the loop answers before it looks at anything else.
+        loop {
+            let answer = match (self.awaited, self.starts) {
+                (Awaited::Armed, Starts::HasNoWatchdog) => Event::Unprotected("no pipe".to_owned()),
+                (Awaited::Armed, _) => Event::Start(StartAnswer::Armed),
+                (Awaited::Started, Starts::FindsNoCommand) => Event::Start(
+                    StartAnswer::NotStarted(NotStarted::NotFound("cannot run x".to_owned())),
+                ),
+                (Awaited::Started, Starts::ComesTooLate) => {
+                    Event::Start(StartAnswer::NotStarted(NotStarted::TooLate))
+                }
+                (Awaited::Started, _) => Event::Start(StartAnswer::Started),
+                (Awaited::Nothing | Awaited::Claim | Awaited::Renewal | Awaited::Release, _) => {
+                    return true;
+                }
+            };
+            self.tell(answer);
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let stops = self.on_loss == OnLoss::Stop;
+        match &event {
+            Event::Claim(answer) => {
+                self.awaited = Awaited::Nothing;
+                if let ClaimAnswer::Granted(granted) = answer {
+                    (self.ours, self.deadline) = (true, granted.deadline);
+                }
+            }
+            Event::Renewed(renewed) => {
+                if self.awaited == Awaited::Renewal {
+                    self.awaited = Awaited::Nothing;
+                }
+                if !self.lost {
+                    self.deadline = renewed.deadline;
+                }
+            }
+            Event::RenewFailed(_) | Event::Lost(_) if self.awaited == Awaited::Renewal => {
+                self.awaited = Awaited::Nothing;
+                self.lost |= matches!(event, Event::Lost(_));
+            }
+            Event::Release(_) | Event::Start(_) => {
+                self.awaited = Awaited::Nothing;
+                self.started |= event == Event::Start(StartAnswer::Started);
+            }
+            Event::Unprotected(_) if self.awaited == Awaited::Armed => {
+                self.awaited = Awaited::Nothing;
+            }
+            Event::Signal(SIGINT | SIGTERM | SIGHUP | SIGQUIT) if !self.started => {
+                self.interrupted = true;
+            }
             Event::JobExited(..) => self.leader_gone = true,
-            Event::Leftovers(0) if self.leader_gone => self.group_empty = true,
-            Event::Leftovers(_) => self.group_empty = false,
-            _ => {}
+            Event::Leftovers(left) => self.group_empty = *left == 0 && self.leader_gone,
+            Event::RenewFailed(_)
+            | Event::Lost(_)
+            | Event::Unprotected(_)
+            | Event::Signal(_)
+            | Event::JobStopped(..)
+            | Event::JobContinued
+            | Event::HeartbeatDied
+            | Event::TerminalWanted(..)
+            | Event::StayedAwake(_)
+            | Event::WatchdogDied
+            | Event::Tick => {}
         }
         let was_done = self.supervisor.is_done();
         let actions = self.supervisor.handle(self.now, event.clone());
-        self.history
-            .push((self.now, event.clone(), actions.clone()));
+        self.history = Some(Rc::new(Entry {
+            at: self.now,
+            event: event.clone(),
+            actions: actions.clone(),
+            before: self.history.take(),
+        }));
         self.must(!was_done || actions.is_empty(), "something follows the end");
         for (i, action) in actions.iter().enumerate() {
             self.see(&event, action, &actions, i);
         }
-        if self.finish.is_none() && stops {
+        if self.started && !self.dismissed && stops {
             let overdue = self.kill_due.is_some_and(|due| self.now >= due);
             // The events that begin a stop whose time is up already leave the KILL to the tick that is due at once.
             let at_once = self.supervisor.next_wakeup().is_some_and(|t| t <= self.now);
             self.must(!overdue || self.killed || at_once, "KILL is overdue");
-            let untrusted = self.now >= self.deadline - GRACE;
+            // The moment of the start itself is kept by the child, which looks at the clock before it becomes the job.
+            let running = event != Event::Start(StartAnswer::Started);
+            let untrusted = running && self.now >= self.deadline - GRACE;
             self.must(
                 !untrusted || self.leader_gone || self.kill_due.is_some(),
                 "the job works on without a lease",
             );
             self.must(
-                self.now < self.deadline || self.lost,
+                !running || self.now < self.deadline || self.lost,
                 "the lease is trusted past its deadline",
             );
         }
         if let (Event::Tick, Some(next)) = (&event, self.supervisor.next_wakeup()) {
             self.must(next > self.now, "a tick asks for another one at once");
         }
+    }
+
+    /// One question at a time.
+    fn ask(&mut self, what: Awaited) {
+        self.must(self.awaited == Awaited::Nothing, "two questions at once");
+        self.awaited = what;
     }
 
     fn see(&mut self, event: &Event, action: &Action, all: &[Action], i: usize) {
@@ -151,17 +315,97 @@ impl Witness {
             Action::TakeTerminal { .. } => {}
             Action::CountLeftovers => self.must(self.leader_gone, "leftovers of a live job"),
             Action::Report(report) => self.heard(report, stops),
-            Action::Finish(finish) => {
-                self.must(self.finish.is_none(), "a second end");
-                self.must(self.leader_gone, "an end before the job's");
-                self.must(self.group_empty, "an end before the group's");
-                self.must(i + 1 == all.len(), "something follows the end");
-                self.must(finish.release != self.lost, "release exactly what is ours");
-                let exit_is_lost = finish.exit == RunExit::Lost;
-                self.must(exit_is_lost == (self.lost && stops), "76 exactly on a loss");
-                self.finish = Some(*finish);
+            Action::Claim(_) => {
+                self.must(!self.ours, "a claim of what is ours");
+                self.must(!self.interrupted, "a claim after an interrupt");
+                self.ask(Awaited::Claim);
             }
+            Action::InterruptClaim => {
+                self.must(self.awaited == Awaited::Claim, "no claim to be interrupted");
+            }
+            Action::Renew(..) => {
+                self.must(self.ours && !self.started, "not the heartbeat's affair");
+                self.ask(Awaited::Renewal);
+            }
+            Action::ArmWatchdog(deadline) => {
+                self.must(*deadline == self.deadline, "another deadline");
+                self.ask(Awaited::Armed);
+            }
+            Action::StartJob { not_after, .. } => {
+                self.must(self.ours && !self.lost, "a job without a lease");
+                self.must(!self.interrupted, "a job after an interrupt");
+                self.must(
+                    *not_after == self.deadline - GRACE,
+                    "a job that starts late",
+                );
+                self.ask(Awaited::Started);
+            }
+            Action::StartHeartbeat(..) => self.heartbeat = true,
+            Action::StopHeartbeat => self.heartbeat = false,
+            Action::DismissWatchdog => {
+                self.must(
+                    !self.started || self.group_empty,
+                    "a goodbye before the end",
+                );
+                self.dismissed = true;
+            }
+            Action::Release { .. } => {
+                self.must(self.ours && !self.lost, "a release of what is not ours");
+                self.must(
+                    !self.started || self.group_empty,
+                    "a release before the end",
+                );
+                self.must(!self.heartbeat, "a heartbeat may follow the release");
+                self.must(self.dismissed, "a watchdog of nothing");
+                self.release_asked = true;
+                self.ask(Awaited::Release);
+            }
+            Action::Finish(outcome) => self.finished(event, outcome, all, i),
         }
+    }
+
+    fn finished(&mut self, event: &Event, outcome: &Outcome, all: &[Action], i: usize) {
+        self.must(self.outcome.is_none(), "a second end");
+        self.must(i + 1 == all.len(), "something follows the end");
+        self.must(
+            !self.started || (self.leader_gone && self.group_empty),
+            "an end before the job's",
+        );
+        self.must(
+            self.release_asked == (self.ours && !self.lost),
+            "release exactly what is ours",
+        );
+        let stops = self.on_loss == OnLoss::Stop;
+        let found_lost = matches!(
+            event,
+            Event::Release(ReleaseAnswer::Answered(
+                Release::AlreadyReleased | Release::Lost(_)
+            ))
+        );
+        match outcome {
+            Outcome::AsJob { .. } => {
+                self.must(
+                    self.started && !(self.lost && stops),
+                    "the job's end hides a loss",
+                );
+            }
+            Outcome::Lost => self.must(
+                self.lost || found_lost || self.starts == Starts::ComesTooLate,
+                "76 without a loss",
+            ),
+            Outcome::Interrupted(_) => {
+                self.must(
+                    self.interrupted && !self.started,
+                    "nobody has interrupted it",
+                );
+            }
+            Outcome::Conflict => self.must(!self.ours, "our own lease is in the way"),
+            Outcome::Unavailable => self.must(!self.started, "69 after the job"),
+            Outcome::NotFound => self.must(!self.started, "127 after the job"),
+            Outcome::Failed => {}
+            Outcome::Granted(_) | Outcome::CannotExecute => self.fail("nobody asked for that"),
+        }
+        self.outcome = Some(outcome.clone());
     }
 
     fn heard(&mut self, report: &Report, stops: bool) {
@@ -185,7 +429,21 @@ impl Witness {
             Report::HeartbeatDied
             | Report::WatchdogDied
             | Report::Unprotected(_)
-            | Report::Leftovers(_) => {}
+            | Report::Leftovers(_)
+            | Report::Waiting(_)
+            | Report::ClaimFailing { .. }
+            | Report::CannotClaim { .. }
+            | Report::Conflict(..)
+            | Report::HeldByOuterRun
+            | Report::Claimed(_)
+            | Report::LostBeforeJob(_)
+            | Report::NotRenewedBeforeJob(_)
+            | Report::TooSlow
+            | Report::NotStarted(_)
+            | Report::StartedTooLate
+            | Report::Released
+            | Report::LostBeforeEnd(..)
+            | Report::NotReleased(_) => {}
             Report::Killed => {
                 self.must(!self.kill_reported, "a KILL is reported once");
                 self.kill_reported = true;
@@ -193,20 +451,39 @@ impl Witness {
         }
     }
 
-    /// Lets the world take its course: the job ends, one process stays until KILL, and then the group is empty.
+    /// Lets the world take its course: the database answers, the job ends, one process stays until KILL, and then the group
+    /// is empty.
     pub(super) fn run_to_the_end(&mut self) {
-        if !self.leader_gone {
-            let end = Event::JobExited(Ended::Code(3), Foreground::Other);
-            self.feed(Duration::ZERO, end);
-        }
-        for _ in 0..20 {
-            if self.finish.is_some() {
+        for _ in 0..60 {
+            if self.outcome.is_some() {
                 self.feed(TTL * 9, Event::Tick);
-                self.feed(TTL, Event::Lost(Loss::NoRow));
+                self.feed(TTL, Event::Signal(SIGHUP));
                 return;
             }
+            match self.awaited {
+                Awaited::Claim => {
+                    let answer = ClaimAnswer::Granted(granted(self.now + TTL));
+                    self.feed(Duration::ZERO, Event::Claim(answer));
+                    continue;
+                }
+                Awaited::Renewal => {
+                    self.feed(Duration::ZERO, Event::Renewed(granted(self.now + TTL)));
+                    continue;
+                }
+                Awaited::Release => {
+                    let answer = ReleaseAnswer::Answered(Release::Released);
+                    self.feed(Duration::ZERO, Event::Release(answer));
+                    continue;
+                }
+                Awaited::Nothing | Awaited::Armed | Awaited::Started => {}
+            }
+            if self.started && !self.leader_gone {
+                let end = Event::JobExited(Ended::Code(3), Foreground::Other);
+                self.feed(Duration::ZERO, end);
+                continue;
+            }
             let counts = |actions: &[Action]| actions.contains(&Action::CountLeftovers);
-            let asked = self.history.last().is_some_and(|(_, _, a)| counts(a));
+            let asked = self.history.as_ref().is_some_and(|e| counts(&e.actions));
             if asked {
                 let left = usize::from(!self.killed);
                 self.feed(Duration::ZERO, Event::Leftovers(left));

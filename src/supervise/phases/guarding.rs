@@ -1,4 +1,11 @@
-//! The state machine behind [`Supervisor::handle`].
+//! While the job, or something of it, is there.
+//!
+//! | stage | what it means | what ends it |
+//! |---|---|---|
+//! | running | the job runs and its lease is trusted | the job's end, or a reason to stop it |
+//! | stopping | TERM and CONT were sent, KILL is due | the job's end |
+//! | sweeping | the job is reaped; others of its group may be left | an empty group |
+//! | done | nothing of the job is left | |
 
 mod outside;
 
@@ -6,9 +13,9 @@ use std::time::Duration;
 
 use libc::{SIGCONT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
-use super::{Action, Event, Finish, Reason, Report, RunExit, Start, Word};
 use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, OnLoss};
+use crate::supervise::{Action, Event, JobEnd, Outcome, Reason, Report, Word};
 
 /// The first pause between two looks at the leftovers; it doubles up to [`LONGEST_LOOK`]. A group that dies at once
 /// must not cost its run a noticeable time, one that takes its grace must not cost a scan of /proc every few
@@ -40,11 +47,22 @@ struct Sweep {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum Stage {
     Running,
     Stopping(Stop),
     Sweeping(Sweep),
     Done,
+}
+
+/// Nothing of the job is left.
+#[derive(Clone, Debug)]
+pub(super) struct Finish {
+    /// Whether to release the lease. False once it is lost.
+    pub(super) release: bool,
+    /// How far the job had come.
+    pub(super) job_end: JobEnd,
+    /// How to exit.
+    pub(super) outcome: Outcome,
 }
 
 /// Why the exit is not the job's own.
@@ -57,11 +75,11 @@ enum Fate {
 
 /// The decisions of one run, from the job's start to its end.
 #[derive(Clone, Debug)]
-pub struct Supervisor {
+pub(super) struct Guarding {
     grace: Duration,
     on_loss: OnLoss,
     deadline: BootTime,
-    phase: Phase,
+    stage: Stage,
     fate: Fate,
     /// Whether the lease is still thought to be ours. Only ever goes from true to false.
     held: bool,
@@ -78,15 +96,14 @@ pub struct Supervisor {
     own_cont: bool,
 }
 
-impl Supervisor {
+impl Guarding {
     /// The job has just been started.
-    #[must_use]
-    pub const fn new(start: Start) -> Self {
+    pub(super) const fn new(deadline: BootTime, grace: Duration, on_loss: OnLoss) -> Self {
         Self {
-            grace: start.grace,
-            on_loss: start.on_loss,
-            deadline: start.deadline,
-            phase: Phase::Running,
+            grace,
+            on_loss,
+            deadline,
+            stage: Stage::Running,
             fate: Fate::AsJob,
             held: true,
             failing: None,
@@ -97,66 +114,61 @@ impl Supervisor {
         }
     }
 
-    /// The local instant until which the lease is certain to be ours, by the last renewal.
-    #[must_use]
-    pub const fn deadline(&self) -> BootTime {
-        self.deadline
-    }
-
     /// When [`Event::Tick`] has to be given at the latest; `None` while nothing depends on time.
-    #[must_use]
-    pub fn next_wakeup(&self) -> Option<BootTime> {
-        match self.phase {
-            Phase::Running => self.enforces().then(|| self.deadline - self.grace),
-            Phase::Stopping(stop) => (!stop.killed).then_some(stop.kill_at),
-            Phase::Sweeping(sweep) => {
+    pub(super) fn next_wakeup(&self) -> Option<BootTime> {
+        match self.stage {
+            Stage::Running => self.enforces().then(|| self.deadline - self.grace),
+            Stage::Stopping(stop) => (!stop.killed).then_some(stop.kill_at),
+            Stage::Sweeping(sweep) => {
                 let kill = sweep.stop.filter(|s| !s.killed).map(|s| s.kill_at);
                 [sweep.look_at, kill].into_iter().flatten().min()
             }
-            Phase::Done => None,
+            Stage::Done => None,
         }
     }
 
-    /// Whether nothing more will follow.
-    #[must_use]
-    pub const fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Done)
+    const fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done)
     }
 
-    /// Decides what `event`, seen at `now`, calls for. An empty answer means: nothing.
-    pub fn handle(&mut self, now: BootTime, event: Event) -> Vec<Action> {
-        let mut out = Vec::new();
+    /// Decides what `event`, seen at `now`, calls for. Answers how the run ends once nothing of the job is left.
+    pub(super) fn handle(
+        &mut self,
+        now: BootTime,
+        event: Event,
+        out: &mut Vec<Action>,
+    ) -> Option<Finish> {
         // The clock comes first: whatever is asked for, a job past its deadline is not given the terminal, continued or
         // signalled as if nothing had happened, and one found dead by a thawed `lease` was stopped by the watchdog. A
         // renewal is the one event that moves the deadline, so it is applied before the clock is looked at.
         if !matches!(event, Event::Renewed(_)) {
-            self.look_at_the_clock(now, &mut out);
+            self.look_at_the_clock(now, out);
         }
         match event {
-            Event::JobExited(ended, foreground) => self.job_exited(ended, foreground, &mut out),
+            Event::JobExited(ended, foreground) => self.job_exited(ended, foreground, out),
             Event::JobStopped(signal, foreground) => {
-                self.job_stopped(signal, foreground, &mut out);
+                self.job_stopped(signal, foreground, out);
             }
             // Whoever continued it meant the job alone; if it was the terminal's user, `lease` got the same signal.
             Event::JobContinued => self.stopped = false,
-            Event::Leftovers(count) => self.leftovers(now, count, &mut out),
-            Event::Renewed(deadline) => {
-                self.renewed(deadline, &mut out);
-                self.look_at_the_clock(now, &mut out);
+            Event::Leftovers(count) => return self.leftovers(now, count, out),
+            Event::Renewed(renewed) => {
+                self.renewed(renewed.deadline, out);
+                self.look_at_the_clock(now, out);
             }
-            Event::RenewFailed(message) => self.renew_failed(message, &mut out),
-            Event::Lost(loss) => self.lose(now, Reason::Over(loss), &mut out),
-            Event::HeartbeatDied => self.heartbeat_died(now, &mut out),
-            Event::Signal(signal) => self.signal(signal, &mut out),
+            Event::RenewFailed(message) => self.renew_failed(message, out),
+            Event::Lost(loss) => self.lose(now, Reason::Over(loss), out),
+            Event::HeartbeatDied => self.heartbeat_died(now, out),
+            Event::Signal(signal) => self.signal(signal, out),
             Event::TerminalWanted(signal, foreground) => {
-                self.terminal_wanted(signal, foreground, &mut out);
+                self.terminal_wanted(signal, foreground, out);
             }
-            Event::StayedAwake(signal) => self.stayed_awake(signal, &mut out),
-            Event::WatchdogDied => self.watchdog_died(&mut out),
-            Event::Unprotected(message) => self.unprotected(now, message, &mut out),
-            Event::Tick => {}
+            Event::StayedAwake(signal) => self.stayed_awake(signal, out),
+            Event::WatchdogDied => self.watchdog_died(out),
+            Event::Unprotected(message) => self.unprotected(now, message, out),
+            Event::Tick | Event::Claim(_) | Event::Start(_) | Event::Release(_) => {}
         }
-        out
+        None
     }
 
     /// Whether a lost lease stops the job.
@@ -168,20 +180,20 @@ impl Supervisor {
     }
 
     fn look_at_the_clock(&mut self, now: BootTime, out: &mut Vec<Action>) {
-        let trusted_until = match self.phase {
+        let trusted_until = match self.stage {
             // The grace has to fit between the last moment of trust and the deadline.
-            Phase::Running => self.deadline - self.grace,
+            Stage::Running => self.deadline - self.grace,
             // What is being stopped already has until its KILL, which is never after the deadline.
-            Phase::Stopping(_) | Phase::Sweeping(_) => self.deadline,
-            Phase::Done => return,
+            Stage::Stopping(_) | Stage::Sweeping(_) => self.deadline,
+            Stage::Done => return,
         };
         if self.enforces() && self.held && now >= trusted_until {
             let last = self.failing.take();
             self.lose(now, Reason::NotRenewed(last), out);
         }
-        match &mut self.phase {
-            Phase::Stopping(stop) => kill_when_due(stop, now, out),
-            Phase::Sweeping(sweep) => {
+        match &mut self.stage {
+            Stage::Stopping(stop) => kill_when_due(stop, now, out),
+            Stage::Sweeping(sweep) => {
                 if let Some(stop) = &mut sweep.stop {
                     kill_when_due(stop, now, out);
                 }
@@ -190,7 +202,7 @@ impl Supervisor {
                     out.push(Action::CountLeftovers);
                 }
             }
-            Phase::Running | Phase::Done => {}
+            Stage::Running | Stage::Done => {}
         }
     }
 
@@ -221,10 +233,10 @@ impl Supervisor {
             kill_at,
             killed: false,
         };
-        match &mut self.phase {
-            Phase::Running => self.phase = Phase::Stopping(stop),
-            Phase::Sweeping(sweep) if sweep.stop.is_none() => sweep.stop = Some(stop),
-            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => return,
+        match &mut self.stage {
+            Stage::Running => self.stage = Stage::Stopping(stop),
+            Stage::Sweeping(sweep) if sweep.stop.is_none() => sweep.stop = Some(stop),
+            Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => return,
         }
         if self.enforces() {
             // Before the TERM, so that the watchdog, whose own stop is about to begin, does not send another one.
@@ -236,12 +248,12 @@ impl Supervisor {
     }
 
     fn job_exited(&mut self, ended: Ended, foreground: Foreground, out: &mut Vec<Action>) {
-        let stop = match self.phase {
-            Phase::Running => None,
-            Phase::Stopping(stop) => Some(stop),
-            Phase::Sweeping(_) | Phase::Done => return,
+        let stop = match self.stage {
+            Stage::Running => None,
+            Stage::Stopping(stop) => Some(stop),
+            Stage::Sweeping(_) | Stage::Done => return,
         };
-        self.phase = Phase::Sweeping(Sweep {
+        self.stage = Stage::Sweeping(Sweep {
             ended,
             interrupted: foreground == Foreground::Job
                 && !self.passed_on_interrupt
@@ -257,14 +269,13 @@ impl Supervisor {
         out.push(Action::CountLeftovers);
     }
 
-    fn leftovers(&mut self, now: BootTime, count: usize, out: &mut Vec<Action>) {
-        let Phase::Sweeping(sweep) = &mut self.phase else {
-            return;
+    fn leftovers(&mut self, now: BootTime, count: usize, out: &mut Vec<Action>) -> Option<Finish> {
+        let Stage::Sweeping(sweep) = &mut self.stage else {
+            return None;
         };
         if count == 0 {
             let sweep = *sweep;
-            self.finish(sweep, out);
-            return;
+            return Some(self.finish(sweep));
         }
         sweep.look_at = Some(now + sweep.pause);
         sweep.pause = (sweep.pause * 2).min(LONGEST_LOOK);
@@ -276,22 +287,27 @@ impl Supervisor {
                 out.push(Action::Report(Report::Leftovers(count)));
             }
         }
+        None
     }
 
-    fn finish(&mut self, sweep: Sweep, out: &mut Vec<Action>) {
-        self.phase = Phase::Done;
-        let exit = match self.fate {
-            Fate::AsJob => RunExit::AsJob {
-                ended: sweep.ended,
-                whole_group: sweep.interrupted,
-            },
-            Fate::Lost => RunExit::Lost,
-            Fate::Failed => RunExit::Failed,
+    fn finish(&mut self, sweep: Sweep) -> Finish {
+        self.stage = Stage::Done;
+        let (job_end, outcome) = match self.fate {
+            Fate::AsJob => (
+                JobEnd::Ended(sweep.ended),
+                Outcome::AsJob {
+                    ended: sweep.ended,
+                    whole_group: sweep.interrupted,
+                },
+            ),
+            Fate::Lost => (JobEnd::Stopped, Outcome::Lost),
+            Fate::Failed => (JobEnd::Stopped, Outcome::Failed),
         };
-        out.push(Action::Finish(Finish {
+        Finish {
             release: self.held,
-            exit,
-        }));
+            job_end,
+            outcome,
+        }
     }
 
     fn renewed(&mut self, deadline: BootTime, out: &mut Vec<Action>) {
@@ -299,14 +315,14 @@ impl Supervisor {
             return;
         }
         self.deadline = deadline;
-        match self.phase {
-            Phase::Running => {
+        match self.stage {
+            Stage::Running => {
                 if self.enforces() {
                     out.push(Action::TellWatchdog(Word::Deadline(deadline)));
                 }
             }
             // A renewal keeps the lease for as long as the stop takes; it does not take the stop back.
-            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+            Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
         if self.failing.take().is_some() {
             out.push(Action::Report(Report::RenewRecovered));

@@ -2,12 +2,12 @@
 
 use libc::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
-use super::super::{Action, Report, Word};
-use super::{Fate, Phase, Stop, Supervisor, Sweep, kill_now};
+use super::{Fate, Guarding, Stage, Stop, Sweep, kill_now};
 use crate::clock::BootTime;
 use crate::job::{Foreground, Signo};
+use crate::supervise::{Action, Report, Word};
 
-impl Supervisor {
+impl Guarding {
     pub(super) fn job_stopped(
         &mut self,
         signal: Signo,
@@ -15,8 +15,8 @@ impl Supervisor {
         out: &mut Vec<Action>,
     ) {
         self.stopped = true;
-        match self.phase {
-            Phase::Running => match (signal, foreground) {
+        match self.stage {
+            Stage::Running => match (signal, foreground) {
                 // It wants the terminal, and we have it to give.
                 (SIGTTIN | SIGTTOU, Foreground::Own) => {
                     self.neighbours_read = false;
@@ -36,8 +36,8 @@ impl Supervisor {
                 (_, Foreground::Own | Foreground::Other) => {}
             },
             // Stopped again after the CONT: it could not act on its TERM.
-            Phase::Stopping(Stop { killed: false, .. }) => out.push(Action::Signal(SIGCONT)),
-            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+            Stage::Stopping(Stop { killed: false, .. }) => out.push(Action::Signal(SIGCONT)),
+            Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
     }
 
@@ -46,29 +46,29 @@ impl Supervisor {
     /// from the background would only be stopped again: it gets what the kernel sends to a stopped group that becomes
     /// orphaned, HUP and CONT (POSIX, _Exit()).
     pub(super) fn stayed_awake(&mut self, signal: Signo, out: &mut Vec<Action>) {
-        match self.phase {
-            Phase::Running => {
+        match self.stage {
+            Stage::Running => {
                 out.push(Action::GiveTerminal);
                 if matches!(signal, SIGTTIN | SIGTTOU) {
                     out.push(Action::Signal(SIGHUP));
                 }
                 out.push(Action::Signal(SIGCONT));
             }
-            Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+            Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
     }
 
     /// Nothing renews any more, so the job could at best run until its deadline. It is stopped now, while there is time
     /// for an orderly end and a release.
     pub(super) fn heartbeat_died(&mut self, now: BootTime, out: &mut Vec<Action>) {
-        match self.phase {
-            Phase::Running if self.enforces() => {
+        match self.stage {
+            Stage::Running if self.enforces() => {
                 self.fate = Fate::Failed;
                 self.begin_stop(now, out);
                 out.push(Action::Report(Report::HeartbeatDied));
             }
-            Phase::Running if self.held => out.push(Action::Report(Report::HeartbeatDied)),
-            Phase::Running | Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+            Stage::Running if self.held => out.push(Action::Report(Report::HeartbeatDied)),
+            Stage::Running | Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
     }
 
@@ -81,8 +81,8 @@ impl Supervisor {
         foreground: Foreground,
         out: &mut Vec<Action>,
     ) {
-        match (self.phase, foreground) {
-            (Phase::Running, Foreground::Job) => {
+        match (self.stage, foreground) {
+            (Stage::Running, Foreground::Job) => {
                 self.neighbours_read = true;
                 self.own_cont = true;
                 out.push(Action::TakeTerminal {
@@ -91,10 +91,10 @@ impl Supervisor {
                 out.push(Action::WakeNeighbours);
             }
             // A shell has the terminal, and has to see that its job has stopped.
-            (Phase::Running, Foreground::Other) => stop_self(signal, false, out),
+            (Stage::Running, Foreground::Other) => stop_self(signal, false, out),
             // It has the terminal by now.
-            (Phase::Running, Foreground::Own) => {}
-            (Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done, _) => {}
+            (Stage::Running, Foreground::Own) => {}
+            (Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done, _) => {}
         }
     }
 
@@ -102,8 +102,8 @@ impl Supervisor {
         if signal == SIGCONT && std::mem::take(&mut self.own_cont) {
             return;
         }
-        match &mut self.phase {
-            Phase::Running => {
+        match &mut self.stage {
+            Stage::Running => {
                 match signal {
                     SIGINT | SIGQUIT => self.passed_on_interrupt = true,
                     // The shell's `fg` has made this group the foreground one; its `bg` has not.
@@ -117,20 +117,20 @@ impl Supervisor {
                     out.push(Action::Signal(SIGCONT));
                 }
             }
-            Phase::Stopping(stop) => match signal {
+            Stage::Stopping(stop) => match signal {
                 SIGINT | SIGTERM => kill_now(stop, out),
                 // It would only keep the job from ending.
                 SIGTSTP | SIGTTIN | SIGTTOU | SIGSTOP => {}
                 _ => out.push(Action::Signal(signal)),
             },
-            Phase::Sweeping(Sweep {
+            Stage::Sweeping(Sweep {
                 stop: Some(stop), ..
             }) => match signal {
                 SIGINT | SIGTERM => kill_now(stop, out),
                 // The job itself is gone; what is left is being stopped already.
                 _ => {}
             },
-            Phase::Sweeping(Sweep { stop: None, .. }) | Phase::Done => {}
+            Stage::Sweeping(Sweep { stop: None, .. }) | Stage::Done => {}
         }
     }
 
@@ -140,11 +140,11 @@ impl Supervisor {
         if !self.enforces() {
             return;
         }
-        let stop = match self.phase {
-            Phase::Running => None,
-            Phase::Stopping(stop) => Some(stop),
-            Phase::Sweeping(sweep) => sweep.stop,
-            Phase::Done => return,
+        let stop = match self.stage {
+            Stage::Running => None,
+            Stage::Stopping(stop) => Some(stop),
+            Stage::Sweeping(sweep) => sweep.stop,
+            Stage::Done => return,
         };
         let word = stop.map_or(Word::Deadline(self.deadline), |s| Word::KillAt(s.kill_at));
         out.push(Action::ReplaceWatchdog(word));
@@ -152,13 +152,13 @@ impl Supervisor {
     }
 
     pub(super) fn unprotected(&mut self, now: BootTime, message: String, out: &mut Vec<Action>) {
-        match self.phase {
-            Phase::Running if self.enforces() => {
+        match self.stage {
+            Stage::Running if self.enforces() => {
                 self.fate = Fate::Failed;
                 self.begin_stop(now, out);
                 out.push(Action::Report(Report::Unprotected(message)));
             }
-            Phase::Running | Phase::Stopping(_) | Phase::Sweeping(_) | Phase::Done => {}
+            Stage::Running | Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
     }
 }

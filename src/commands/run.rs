@@ -1,0 +1,60 @@
+//! `lease run`: runs a job while holding a lease.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use anyhow::Context as _;
+
+use super::{Ending, fresh_holder, outer_holder, store, voice};
+use crate::cli::{Common, Run};
+use crate::event_loop::{Claimant, EventLoop, Input, JobControl};
+use crate::output::Speaker;
+use crate::signals;
+use crate::supervise::{JobPlan, Plan, Purpose};
+use crate::timing::{self, Extension, Timing, Ttl};
+
+/// Claims, runs the job, keeps the lease, releases.
+///
+/// # Errors
+/// When an argument can't be valid, or `lease` can't get the means to do its part.
+pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
+    let ttl = Ttl::new(args.acquire.ttl)?;
+    let db_timeout = timing::db_timeout(common.db_timeout)?;
+    let timing = Timing::new(ttl, args.heartbeat, args.grace, db_timeout)?;
+    let hold = timing::hold_at_least(args.hold_at_least)?;
+    let holder = fresh_holder(args.acquire.name.as_deref())?;
+    let store = store(common)?.named(&args.key);
+
+    // First of all: while there is one thread, no connection and nothing to be inherited.
+    let job = JobControl::new(args.key.as_str(), args.command, timing, args.on_loss)
+        .context("cannot start the watchdog")?;
+    let (sender, inputs) = mpsc::channel::<Input>();
+    signals::listen(sender.clone()).context("cannot catch signals")?;
+    let speaker = Speaker::start(voice(common));
+    let store = store.told_to(Arc::new(speaker.narrator()));
+
+    let plan = Plan {
+        purpose: Purpose::Job(JobPlan {
+            heartbeat: timing.heartbeat(),
+            grace: timing.grace(),
+            on_loss: args.on_loss,
+            hold,
+        }),
+        holder: holder.clone(),
+        holder_is_fresh: true,
+        extension: Extension::To(ttl),
+        wait: args.acquire.wait,
+        db_timeout,
+        outer_holder: outer_holder(&args.key),
+    };
+    let claimant = Claimant {
+        store,
+        key: args.key,
+        holder,
+        extension: plan.extension,
+    };
+    let outcome = EventLoop::new(plan, claimant, Some(job), speaker, (sender, inputs))
+        .context("cannot start a thread")?
+        .run();
+    Ok(Ending::of(&outcome, args.acquire.conflict_exit_code))
+}

@@ -1,0 +1,141 @@
+//! The thread that asks the database what the supervisor wants to know: one request after another.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+
+use super::Input;
+use crate::clock::BootTime;
+use crate::interrupt::Interrupt;
+use crate::lease::{Claim, Grant, Holder, Key, Lease, Renewal};
+use crate::store::{Applied, Failure, Sent, Store};
+use crate::supervise::{ClaimAnswer, Event, Granted, OperationFailure, ReleaseAnswer};
+use crate::timing::{self, Extension};
+
+/// What the thread works with, for as long as the process lives.
+#[derive(Clone)]
+pub struct Claimant {
+    /// Where the leases are.
+    pub store: Store,
+    /// What is claimed.
+    pub key: Key,
+    /// Who claims.
+    pub holder: Holder,
+    /// How far a claim or a renewal moves the expiry.
+    pub extension: Extension,
+}
+
+/// One operation of the database.
+pub(super) enum Request {
+    Claim(Duration),
+    Renew(Lease, Duration),
+    Release {
+        term: Lease,
+        hold: Duration,
+        limit: Duration,
+    },
+}
+
+/// The running thread.
+pub(super) struct Database {
+    requests: Sender<Request>,
+    interrupt: Arc<Interrupt>,
+}
+
+impl Database {
+    /// Starts it; it answers each request with one event.
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub(super) fn start(claimant: Claimant, answers: Sender<Input>) -> io::Result<Self> {
+        let (requests, queue) = mpsc::channel();
+        let interrupt = Arc::new(Interrupt::new());
+        let interrupted = Arc::clone(&interrupt);
+        thread::Builder::new()
+            .name("lease-requests".to_owned())
+            .spawn(move || {
+                for request in queue {
+                    let event = claimant.answer(request, &interrupted);
+                    // Nobody listens only when the process is on its way out.
+                    if answers.send(Input::Answer(event)).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            requests,
+            interrupt,
+        })
+    }
+
+    pub(super) fn ask(&self, request: Request) {
+        // The thread ends with this value only.
+        let _ = self.requests.send(request);
+    }
+
+    /// Ends a claim that is under way, unless its COMMIT was sent.
+    pub(super) fn interrupt_claim(&self) {
+        self.interrupt.raise();
+    }
+}
+
+impl Claimant {
+    fn answer(&self, request: Request, interrupt: &Interrupt) -> Event {
+        let Self {
+            store,
+            key,
+            holder,
+            extension,
+        } = self;
+        match request {
+            Request::Claim(limit) => Event::Claim(
+                match store.claim(key, holder, *extension, limit, Some(interrupt.flag())) {
+                    Ok(Sent {
+                        answer: Claim::Granted(grant),
+                        at,
+                    }) => ClaimAnswer::Granted(self.granted(grant, at)),
+                    Ok(Sent {
+                        answer: Claim::Held(row),
+                        at,
+                    }) => ClaimAnswer::Held(row, at),
+                    Err(failure) => ClaimAnswer::Failed(operation_failure(&failure)),
+                },
+            ),
+            Request::Renew(term, limit) => match store.renew(&term, *extension, limit) {
+                Ok(Sent {
+                    answer: Renewal::Renewed(grant),
+                    at,
+                }) => Event::Renewed(self.granted(grant, at)),
+                Ok(Sent {
+                    answer: Renewal::Lost(loss),
+                    ..
+                }) => Event::Lost(loss),
+                Err(failure) => Event::RenewFailed(failure.to_string()),
+            },
+            Request::Release { term, hold, limit } => {
+                Event::Release(match store.release(&term, hold, limit) {
+                    Ok(answer) => ReleaseAnswer::Answered(answer),
+                    Err(failure) => ReleaseAnswer::Failed(operation_failure(&failure)),
+                })
+            }
+        }
+    }
+
+    fn granted(&self, grant: Grant, sent: BootTime) -> Granted {
+        Granted {
+            grant,
+            sent,
+            deadline: timing::deadline(self.extension.ttl(), sent),
+        }
+    }
+}
+
+fn operation_failure(failure: &Failure) -> OperationFailure {
+    OperationFailure {
+        message: failure.to_string(),
+        is_transient: failure.fault.is_transient(),
+        is_unknown: failure.applied == Applied::Unknown,
+    }
+}

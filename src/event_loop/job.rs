@@ -1,0 +1,262 @@
+//! What the loop does for a job: its watchdog, its start, its terminal, its heartbeat.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+
+use super::{EventLoop, Input};
+use crate::clock::BootTime;
+use crate::heartbeat::Heartbeat;
+use crate::job::{Foreground, OnLoss, Signo};
+use crate::lease::Lease;
+use crate::output;
+use crate::process::{self, Job, Launch, NoProgram, SpawnError, Terminal};
+use crate::signals::Caught;
+use crate::supervise::{Event, NotStarted, StartAnswer, Word};
+use crate::timing::Timing;
+use crate::watchdog::Watchdog;
+
+/// What a run has besides its claim.
+pub struct JobControl {
+    command: Vec<OsString>,
+    timing: Timing,
+    on_loss: OnLoss,
+    watchdog: Option<Watchdog>,
+    /// What a watchdog writes that had to stop the job.
+    watchdog_line: String,
+    terminal: Option<Terminal>,
+    job: Option<Job>,
+    heartbeat: Option<Heartbeat>,
+    /// Whether it was said that the job can't be signalled.
+    out_of_reach: bool,
+}
+
+impl JobControl {
+    /// Forks the watchdog, if a lost lease stops the job. To be called first of all: while there is one thread, no
+    /// connection, and nothing to be inherited.
+    ///
+    /// # Errors
+    /// When no watchdog can be had.
+    pub fn new(
+        key: &str,
+        command: Vec<OsString>,
+        timing: Timing,
+        on_loss: OnLoss,
+    ) -> io::Result<Self> {
+        let watchdog_line = output::watchdog_line(key);
+        let watchdog = match on_loss {
+            OnLoss::Stop => Some(Watchdog::start(timing.grace(), &watchdog_line)?),
+            OnLoss::Continue => None,
+        };
+        Ok(Self {
+            command,
+            timing,
+            on_loss,
+            watchdog,
+            watchdog_line,
+            terminal: None,
+            job: None,
+            heartbeat: None,
+            out_of_reach: false,
+        })
+    }
+
+    pub(super) fn watchdog_pid(&self) -> Option<libc::pid_t> {
+        self.watchdog.as_ref().map(Watchdog::pid)
+    }
+}
+
+impl EventLoop {
+    pub(super) fn foreground(&self) -> Foreground {
+        self.job
+            .as_ref()
+            .and_then(|control| control.terminal.as_ref())
+            .map_or(Foreground::Other, Terminal::foreground)
+    }
+
+    /// A watchdog that was killed while the claim waited is replaced.
+    pub(super) fn arm_watchdog(&mut self, deadline: BootTime) -> Event {
+        let word = Word::Deadline(deadline);
+        let armed = Event::Start(StartAnswer::Armed);
+        let Some(control) = &mut self.job else {
+            return armed;
+        };
+        if control.on_loss == OnLoss::Continue {
+            return armed;
+        }
+        let told = control.watchdog.as_mut().map(|w| w.tell(word));
+        if self.children.watchdog.is_some() && matches!(told, Some(Ok(()))) {
+            return armed;
+        }
+        match self.replace_watchdog(word) {
+            Ok(()) => armed,
+            Err(error) => Event::Unprotected(output::io_error(&error)),
+        }
+    }
+
+    pub(super) fn start_job(
+        &mut self,
+        term: &Lease,
+        not_after: BootTime,
+        events: &mut VecDeque<Event>,
+    ) {
+        let Some(control) = &mut self.job else { return };
+        control.terminal = Terminal::open();
+        let fence = term.fence.to_string();
+        let environment = [
+            ("FENCE", OsStr::new(&fence)),
+            ("LEASE_KEY", OsStr::new(term.key.as_str())),
+            ("LEASE_HOLDER", OsStr::new(term.holder.as_str())),
+        ];
+        let started = process::spawn(Launch {
+            command: &control.command,
+            environment: &environment,
+            announce: control.watchdog.as_ref().map(Watchdog::announcer),
+            not_after,
+            terminal: control.terminal.as_mut(),
+        });
+        match started {
+            Ok(job) => {
+                self.children.job = Some(job.pid());
+                self.speaker
+                    .step(format!("started the job, process {}", job.pid()));
+                control.job = Some(job);
+                events.push_back(Event::Start(StartAnswer::Started));
+                // The job may have ended before its number was known here.
+                drop(self.sender.send(Input::Caught(Caught::Child)));
+            }
+            Err(error) => {
+                let command = control.command.first();
+                let why = why_not_started(command.map_or(OsStr::new(""), |c| c), error);
+                events.push_back(Event::Start(StartAnswer::NotStarted(why)));
+            }
+        }
+    }
+
+    pub(super) fn start_heartbeat(
+        &mut self,
+        term: Lease,
+        sent: BootTime,
+        events: &mut VecDeque<Event>,
+    ) {
+        let Some(control) = &mut self.job else { return };
+        let beats = self.sender.clone();
+        let tell = move |beat| drop(beats.send(Input::Beat(beat)));
+        let store = self.claimant.store.clone();
+        match Heartbeat::start(store, term, control.timing, sent, tell) {
+            Ok(heartbeat) => control.heartbeat = Some(heartbeat),
+            Err(_) => events.push_back(Event::HeartbeatDied),
+        }
+    }
+
+    pub(super) fn stop_heartbeat(&mut self) {
+        if let Some(heartbeat) = self.job.as_mut().and_then(|c| c.heartbeat.take()) {
+            heartbeat.stop();
+        }
+    }
+
+    pub(super) fn signal_job(&mut self, signal: Signo) {
+        let Some(control) = &mut self.job else { return };
+        let Some(job) = &control.job else { return };
+        if let Err(error) = job.group().signal(signal)
+            && error.raw_os_error() == Some(libc::EPERM)
+            && !control.out_of_reach
+        {
+            control.out_of_reach = true;
+            self.speaker.error(format!(
+                "cannot signal the job of {}: it runs as another user, so lease cannot stop it",
+                self.claimant.key.as_str()
+            ));
+        }
+    }
+
+    pub(super) fn tell_watchdog(&mut self, word: Word, events: &mut VecDeque<Event>) {
+        let Some(control) = &mut self.job else { return };
+        let told = control.watchdog.as_mut().map(|w| w.tell(word));
+        if !matches!(told, Some(Ok(()))) {
+            events.push_back(Event::WatchdogDied);
+        }
+    }
+
+    pub(super) fn replace_watchdog(&mut self, word: Word) -> io::Result<()> {
+        let Some(control) = &mut self.job else {
+            return Ok(());
+        };
+        if let Some(mut old) = control.watchdog.take()
+            && self.children.watchdog.is_none()
+        {
+            old.was_reaped();
+        }
+        // One that could not be told everything ends with this function, and with it its number.
+        self.children.watchdog = None;
+        let (grace, line) = (control.timing.grace(), &control.watchdog_line);
+        let mut watchdog = match &control.job {
+            Some(job) => Watchdog::start_over(grace, job.group(), line)?,
+            None => Watchdog::start(grace, line)?,
+        };
+        watchdog.tell(word)?;
+        self.children.watchdog = Some(watchdog.pid());
+        control.watchdog = Some(watchdog);
+        Ok(())
+    }
+
+    pub(super) fn dismiss_watchdog(&mut self) {
+        if let Some(mut watchdog) = self.job.as_mut().and_then(|c| c.watchdog.take()) {
+            if self.children.watchdog.is_none() {
+                watchdog.was_reaped();
+            }
+            self.children.watchdog = None;
+            watchdog.dismiss();
+        }
+    }
+
+    pub(super) fn take_terminal(&self, restore_modes: bool) {
+        if let Some(terminal) = self.job.as_ref().and_then(|c| c.terminal.as_ref()) {
+            terminal.take_back(restore_modes);
+        }
+    }
+
+    pub(super) fn give_terminal(&mut self) {
+        if let Some(terminal) = self.job.as_mut().and_then(|c| c.terminal.as_mut()) {
+            terminal.give();
+        }
+    }
+
+    pub(super) fn count_leftovers(&self) -> Event {
+        let job = self.job.as_ref().and_then(|c| c.job.as_ref());
+        Event::Leftovers(job.map_or(0, |job| job.group().count()))
+    }
+}
+
+/// As a shell reports it, with a message.
+fn why_not_started(command: &OsStr, error: SpawnError) -> NotStarted {
+    let command = command.to_string_lossy();
+    let cannot = |why: &str| format!("cannot run {command}: {why}");
+    match error {
+        SpawnError::NoProgram(NoProgram::NotFound) => NotStarted::NotFound(if command.is_empty() {
+            "cannot run the command: it is empty".to_owned()
+        } else if command.contains(' ') {
+            cannot(
+                "command not found (the command and each argument are words of their own; for a shell's syntax use sh -c '...')",
+            )
+        } else if command.contains('=') {
+            cannot(&format!(
+                "command not found (for a variable write env {command} and the command)"
+            ))
+        } else {
+            cannot("command not found")
+        }),
+        SpawnError::NoProgram(NoProgram::NoInterpreter) => NotStarted::NotFound(cannot(
+            "the interpreter that its first line names does not exist (does the file have Windows line endings?)",
+        )),
+        SpawnError::NoProgram(NoProgram::CannotExecute(error)) => {
+            NotStarted::CannotExecute(cannot(&output::io_error(&error)))
+        }
+        SpawnError::NotAnnounced(error) => NotStarted::Failed(cannot(&format!(
+            "there is no watchdog to guard it: {}",
+            output::io_error(&error)
+        ))),
+        SpawnError::TooLate => NotStarted::TooLate,
+        SpawnError::Failed(error) => NotStarted::Failed(cannot(&output::io_error(&error))),
+    }
+}

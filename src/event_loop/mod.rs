@@ -1,0 +1,214 @@
+//! The one event loop of `run` and `claim`: feeds events to the supervisor and carries its actions out.
+//!
+//! It decides nothing: what an event calls for is `supervise`'s. What can block runs on a thread of its own, so the loop
+//! is always there for a signal and for the deadline.
+//!
+//! | file | what happens there |
+//! |---|---|
+//! | here | the loop |
+//! | `database` | the thread that claims, renews once and releases |
+//! | `job` | the watchdog, the job, its terminal and its heartbeat |
+
+mod database;
+mod job;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+pub use self::database::Claimant;
+use self::database::{Database, Request};
+pub use self::job::JobControl;
+use crate::clock::BootTime;
+use crate::heartbeat::Beat;
+use crate::output::{self, Level, Speaker};
+use crate::process::{self, Change, Children, StopOutcome};
+use crate::signals::Caught;
+use crate::store::Failure;
+use crate::supervise::{Action, Event, Outcome, Plan, Report, Supervisor};
+
+/// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
+const SLICE: Duration = Duration::from_secs(1);
+/// How long the last messages may take to be written.
+const LAST_MESSAGES: Duration = Duration::from_secs(1);
+
+/// What the loop waits for.
+#[derive(Debug)]
+pub enum Input {
+    /// A signal, or news of a child.
+    Caught(Caught),
+    /// An answer of the database.
+    Answer(Event),
+    /// News of the heartbeat.
+    Beat(Beat),
+}
+
+impl From<Caught> for Input {
+    fn from(caught: Caught) -> Self {
+        Self::Caught(caught)
+    }
+}
+
+/// One run, or one claim, from its first claim to its end.
+pub struct EventLoop {
+    plan: Plan,
+    supervisor: Supervisor,
+    claimant: Claimant,
+    database: Database,
+    speaker: Speaker,
+    sender: Sender<Input>,
+    inputs: Receiver<Input>,
+    children: Children,
+    job: Option<JobControl>,
+}
+
+impl EventLoop {
+    /// Prepares it; nothing is asked yet. `job` is what a run needs besides, and `inputs` is where the signals go.
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub fn new(
+        plan: Plan,
+        claimant: Claimant,
+        job: Option<JobControl>,
+        speaker: Speaker,
+        (sender, inputs): (Sender<Input>, Receiver<Input>),
+    ) -> io::Result<Self> {
+        Ok(Self {
+            supervisor: Supervisor::new(plan.clone(), BootTime::now()),
+            database: Database::start(claimant.clone(), sender.clone())?,
+            children: Children {
+                job: None,
+                watchdog: job.as_ref().and_then(JobControl::watchdog_pid),
+            },
+            plan,
+            claimant,
+            speaker,
+            sender,
+            inputs,
+            job,
+        })
+    }
+
+    /// Runs to the end. Must be called by the main thread, which is the one that a stop signal stops.
+    pub fn run(mut self) -> Outcome {
+        let outcome = self.drive();
+        self.dismiss_watchdog();
+        self.speaker.finish(LAST_MESSAGES);
+        outcome
+    }
+
+    fn drive(&mut self) -> Outcome {
+        let mut events = VecDeque::new();
+        loop {
+            let wake = self
+                .supervisor
+                .next_wakeup()
+                .map_or(SLICE, |at| at.remaining().min(SLICE));
+            if let Ok(input) = self.inputs.recv_timeout(wake) {
+                self.read(input, &mut events);
+            }
+            // Also where one input follows another: whatever is due must not wait for a pause between them.
+            events.push_back(Event::Tick);
+            while let Some(event) = events.pop_front() {
+                for action in self.supervisor.handle(BootTime::now(), event) {
+                    if let Some(outcome) = self.carry_out(action, &mut events) {
+                        return outcome;
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, input: Input, events: &mut VecDeque<Event>) {
+        match input {
+            Input::Caught(caught @ Caught::Signal(signal)) => {
+                events.push_back(match caught.wants_terminal() {
+                    Some(_) => Event::TerminalWanted(signal, self.foreground()),
+                    None => Event::Signal(signal),
+                });
+            }
+            Input::Caught(Caught::Child) => {
+                while let Some(change) = process::reap(&mut self.children) {
+                    events.push_back(match change {
+                        Change::JobExited(ended) => Event::JobExited(ended, self.foreground()),
+                        Change::JobStopped(signal) => Event::JobStopped(signal, self.foreground()),
+                        Change::JobContinued => Event::JobContinued,
+                        Change::WatchdogDied => Event::WatchdogDied,
+                    });
+                }
+            }
+            Input::Answer(event) => events.push_back(event),
+            Input::Beat(Beat::Renewed(granted)) => {
+                self.speaker.step(format!(
+                    "renewed {} until {}",
+                    self.claimant.key.as_str(),
+                    granted.grant.expires_at
+                ));
+                events.push_back(Event::Renewed(granted));
+            }
+            Input::Beat(Beat::Failed(failure)) => {
+                events.push_back(Event::RenewFailed(why_not_renewed(&failure)))
+            }
+            Input::Beat(Beat::Lost(loss)) => events.push_back(Event::Lost(loss)),
+            Input::Beat(Beat::Died) => events.push_back(Event::HeartbeatDied),
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, events: &mut VecDeque<Event>) -> Option<Outcome> {
+        match action {
+            Action::Claim(limit) => self.database.ask(Request::Claim(limit)),
+            Action::InterruptClaim => self.database.interrupt_claim(),
+            Action::Renew(term, limit) => self.database.ask(Request::Renew(term, limit)),
+            Action::Release { term, hold, limit } => {
+                self.database.ask(Request::Release { term, hold, limit });
+            }
+            Action::StopSelf {
+                signal,
+                whole_group,
+            } => {
+                if process::stop_own_group(signal, whole_group) == StopOutcome::StayedAwake {
+                    events.push_back(Event::StayedAwake(signal));
+                }
+            }
+            Action::WakeNeighbours => process::wake_own_group(),
+            Action::Report(report) => self.report(&report),
+            Action::Finish(outcome) => return Some(outcome),
+            Action::ArmWatchdog(deadline) => events.push_back(self.arm_watchdog(deadline)),
+            Action::StartJob { term, not_after } => self.start_job(&term, not_after, events),
+            Action::StartHeartbeat(term, sent) => self.start_heartbeat(term, sent, events),
+            Action::StopHeartbeat => self.stop_heartbeat(),
+            Action::Signal(signal) => self.signal_job(signal),
+            Action::TellWatchdog(word) => self.tell_watchdog(word, events),
+            Action::ReplaceWatchdog(word) => {
+                if let Err(error) = self.replace_watchdog(word) {
+                    events.push_back(Event::Unprotected(output::io_error(&error)));
+                }
+            }
+            Action::DismissWatchdog => self.dismiss_watchdog(),
+            Action::TakeTerminal { restore_modes } => self.take_terminal(restore_modes),
+            Action::GiveTerminal => self.give_terminal(),
+            Action::CountLeftovers => events.push_back(self.count_leftovers()),
+        }
+        None
+    }
+
+    fn report(&self, report: &Report) {
+        let (text, level) = output::report(report, self.claimant.key.as_str(), &self.plan);
+        match level {
+            Level::Error => self.speaker.error(text),
+            Level::Info => self.speaker.info(text),
+            Level::Step => self.speaker.step(text),
+        }
+    }
+}
+
+/// Whether the database was not there or refused is what people ask first.
+fn why_not_renewed(failure: &Failure) -> String {
+    if failure.is_silence() {
+        format!("the database could not be reached: {failure}")
+    } else {
+        failure.to_string()
+    }
+}

@@ -1,0 +1,236 @@
+//! From the first claim to the grant, or to the end of the wait.
+
+use libc::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
+
+use super::{Phase, Supervisor};
+use crate::clock::BootTime;
+use crate::job::Signo;
+use crate::lease::Row;
+use crate::supervise::{Action, ClaimAnswer, Event, OperationFailure, Outcome, Plan, Report};
+use crate::timing::{LAST_LOOK, Wait, poll_pause};
+
+/// What a claim knows between two tries.
+#[derive(Clone, Debug)]
+pub(super) struct Claiming {
+    /// Until when somebody else is waited for; `None` for ever.
+    wait_until: Option<BootTime>,
+    /// Until when a failing database is tried again; `None` for ever. A restart of five seconds must not cost the night's run
+    /// of a claim that does not wait, so that one has the time of one operation; a wait is not made longer.
+    retry_until: Option<BootTime>,
+    /// Whether an earlier claim may have been applied without an answer. Asking again as the same holder settles it.
+    is_unknown: bool,
+    /// How many tries there were since the last change of the holder.
+    looks: u32,
+    /// Whose lease it was said to wait for.
+    told_holder: Option<Option<String>>,
+    /// Whether it was said that claims fail.
+    told_failure: bool,
+    /// The last failure, if the last try failed.
+    failure: Option<OperationFailure>,
+    /// When to try again; `None` while an answer is awaited.
+    next_at: Option<BootTime>,
+}
+
+impl Claiming {
+    pub(super) fn new(plan: &Plan, now: BootTime) -> Self {
+        let wait_until = match plan.wait {
+            None => Some(now),
+            Some(Wait::For(limit)) => Some(now + limit),
+            Some(Wait::Forever) => None,
+        };
+        Self {
+            wait_until,
+            retry_until: if plan.waits() {
+                wait_until
+            } else {
+                Some(now + plan.db_timeout)
+            },
+            is_unknown: false,
+            looks: 0,
+            told_holder: None,
+            told_failure: false,
+            failure: None,
+            next_at: Some(now),
+        }
+    }
+
+    pub(super) const fn next_wakeup(&self) -> Option<BootTime> {
+        self.next_at
+    }
+
+    fn try_now(&mut self, plan: &Plan, now: BootTime, out: &mut Vec<Action>) {
+        self.next_at = None;
+        self.looks += 1;
+        let left = self.retry_until.map(|until| until.since(now));
+        let limit = match left {
+            // A claim that was sent must get its answer: the last one of a wait is given a second beyond it.
+            Some(left) if plan.waits() => left.max(LAST_LOOK),
+            Some(left) => left,
+            None => plan.db_timeout,
+        }
+        .min(plan.db_timeout);
+        out.push(Action::Claim(limit));
+    }
+
+    /// Sleeps, but not beyond `until`: the last try comes at the end of the wait.
+    fn try_again(&mut self, now: BootTime, pause: std::time::Duration, until: Option<BootTime>) {
+        let at = now + pause;
+        self.next_at = Some(until.map_or(at, |until| at.min(until)));
+    }
+}
+
+impl Supervisor {
+    pub(super) fn while_claiming(
+        &mut self,
+        mut claiming: Claiming,
+        now: BootTime,
+        event: Event,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        match event {
+            Event::Claim(ClaimAnswer::Granted(granted)) => {
+                return self.granted(granted, now, out);
+            }
+            Event::Claim(ClaimAnswer::Held(row, read_at)) => {
+                return self.held(claiming, row, read_at, now, out);
+            }
+            Event::Claim(ClaimAnswer::Failed(failure)) => {
+                return self.claim_failed(claiming, failure, now, out);
+            }
+            Event::Signal(signal) if ends_a_wait(signal) => {
+                self.interrupted.get_or_insert(signal);
+                if claiming.next_at.is_none() {
+                    // Its answer decides: the COMMIT may have been sent.
+                    out.push(Action::InterruptClaim);
+                } else {
+                    return self.give_up_wait(claiming, signal, out);
+                }
+            }
+            Event::Signal(signal) | Event::TerminalWanted(signal, _) => suspend(signal, out),
+            Event::Tick => {
+                if claiming.next_at.is_some_and(|at| now >= at) {
+                    claiming.try_now(&self.plan, now, out);
+                }
+            }
+            // A watchdog that died is replaced when there is a job to watch.
+            Event::WatchdogDied
+            | Event::Unprotected(_)
+            | Event::StayedAwake(_)
+            | Event::Start(_)
+            | Event::Release(_)
+            | Event::Renewed(_)
+            | Event::RenewFailed(_)
+            | Event::Lost(_)
+            | Event::HeartbeatDied
+            | Event::JobExited(..)
+            | Event::JobStopped(..)
+            | Event::JobContinued
+            | Event::Leftovers(_) => {}
+        }
+        Phase::Claiming(claiming)
+    }
+
+    fn held(
+        &mut self,
+        mut claiming: Claiming,
+        row: Row,
+        read_at: BootTime,
+        now: BootTime,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        claiming.is_unknown = false;
+        claiming.told_failure = false;
+        claiming.failure = None;
+        if let Some(signal) = self.interrupted {
+            return self.finish(Outcome::Interrupted(signal), out);
+        }
+        if row.holder.is_some() && row.holder == self.plan.outer_holder {
+            // It holds the lease until this very process has ended.
+            out.push(Action::Report(Report::HeldByOuterRun));
+            return self.finish(Outcome::Conflict, out);
+        }
+        if claiming.wait_until.is_some_and(|until| now >= until) {
+            out.push(Action::Report(Report::Conflict(row, self.plan.wait)));
+            return self.finish(Outcome::Conflict, out);
+        }
+        let frees_in = row.expires_in().saturating_sub(now.since(read_at));
+        if claiming.told_holder.as_ref() != Some(&row.holder) {
+            claiming.told_holder = Some(row.holder.clone());
+            claiming.looks = 1;
+            out.push(Action::Report(Report::Waiting(row)));
+        }
+        let pause = poll_pause(claiming.looks, Some(frees_in));
+        claiming.try_again(now, pause, claiming.wait_until);
+        Phase::Claiming(claiming)
+    }
+
+    fn claim_failed(
+        &mut self,
+        mut claiming: Claiming,
+        mut failure: OperationFailure,
+        now: BootTime,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        claiming.is_unknown |= failure.is_unknown;
+        failure.is_unknown = claiming.is_unknown;
+        if failure.is_transient
+            && let Some(signal) = self.interrupted
+        {
+            claiming.failure = Some(failure);
+            return self.give_up_wait(claiming, signal, out);
+        }
+        let until = claiming.retry_until;
+        let pause = poll_pause(claiming.looks, None);
+        // Without a wait the next try has to fit into the time of one operation; a wait ends with a last try.
+        let ends = match until {
+            None => false,
+            Some(until) if self.plan.waits() => now >= until,
+            Some(until) => now + pause >= until,
+        };
+        if !failure.is_transient || ends {
+            return self.cannot_claim(failure, out);
+        }
+        if !claiming.told_failure {
+            claiming.told_failure = true;
+            out.push(Action::Report(Report::ClaimFailing {
+                failure: failure.message.clone(),
+                retry_for: (!self.plan.waits()).then_some(self.plan.db_timeout),
+            }));
+        }
+        claiming.failure = Some(failure);
+        claiming.try_again(now, pause, until);
+        Phase::Claiming(claiming)
+    }
+
+    /// A signal has ended the wait, and no claim is under way.
+    fn give_up_wait(&mut self, claiming: Claiming, signal: Signo, out: &mut Vec<Action>) -> Phase {
+        match claiming.failure {
+            Some(failure) if failure.is_unknown => self.cannot_claim(failure, out),
+            Some(_) | None => self.finish(Outcome::Interrupted(signal), out),
+        }
+    }
+
+    fn cannot_claim(&mut self, failure: OperationFailure, out: &mut Vec<Action>) -> Phase {
+        out.push(Action::Report(Report::CannotClaim {
+            failure: failure.message,
+            is_unknown: failure.is_unknown,
+        }));
+        self.finish(Outcome::Unavailable, out)
+    }
+}
+
+/// Whether a signal ends a wait in which no job runs yet: TERM, INT, HUP and QUIT, whose default is to end a process and
+/// which people and service managers use for it.
+pub(super) const fn ends_a_wait(signal: Signo) -> bool {
+    matches!(signal, SIGHUP | SIGINT | SIGQUIT | SIGTERM)
+}
+
+/// Stops this process by a signal that does so, while there is no job. If nobody could continue it, it goes on.
+pub(super) fn suspend(signal: Signo, out: &mut Vec<Action>) {
+    if matches!(signal, SIGTSTP | SIGTTIN | SIGTTOU) {
+        out.push(Action::StopSelf {
+            signal,
+            whole_group: false,
+        });
+    }
+}

@@ -1,0 +1,224 @@
+//! From the end of the job, or of the wish for one, to the exit.
+
+use std::time::Duration;
+
+use super::claiming::ends_a_wait;
+use super::{HeldTerm, Phase, Supervisor};
+use crate::clock::BootTime;
+use crate::job::OnLoss;
+use crate::lease::{Loss, Release};
+use crate::supervise::{
+    Action, Event, JobEnd, NotReleased, OperationFailure, Outcome, Purpose, ReleaseAnswer, Report,
+};
+use crate::timing::{LAST_LOOK, RELEASE_PATIENCE, poll_pause};
+
+/// A release that goes on until the database has answered, or its time is up.
+#[derive(Clone, Debug)]
+pub(super) struct Releasing {
+    held: HeldTerm,
+    hold: Duration,
+    job_end: JobEnd,
+    /// How to exit if nothing turns out to be wrong.
+    outcome: Outcome,
+    /// Whether an earlier try may have been applied without an answer. A try that was certainly not applied says nothing
+    /// about who ended the term.
+    is_unknown: bool,
+    failures: u32,
+    /// The last failure.
+    failure: Option<OperationFailure>,
+    /// Whether the term was certain to be unexpired when the release began.
+    was_certain: bool,
+    /// When the last try has to be over.
+    until: BootTime,
+    /// Until when a signal that asks to leave is not heeded.
+    patient_until: BootTime,
+    /// Whether a signal has asked to leave.
+    asked_to_leave: bool,
+    /// When to try again, if a try has failed.
+    next_at: Option<BootTime>,
+    /// Whether an answer is awaited.
+    is_under_way: bool,
+}
+
+impl Releasing {
+    pub(super) fn next_wakeup(&self) -> BootTime {
+        let leave = self.asked_to_leave.then_some(self.patient_until);
+        // An answer comes within the limit of its try. This is for one that does not.
+        let given_up = self.until + LAST_LOOK;
+        [self.next_at, leave]
+            .into_iter()
+            .flatten()
+            .fold(given_up, BootTime::min)
+    }
+
+    fn try_now(&mut self, now: BootTime, out: &mut Vec<Action>) {
+        self.next_at = None;
+        self.is_under_way = true;
+        out.push(Action::Release {
+            term: self.held.granted.grant.lease.clone(),
+            hold: self.hold,
+            limit: self.until.since(now),
+        });
+    }
+}
+
+impl Supervisor {
+    pub(super) fn begin_release(
+        &mut self,
+        held: HeldTerm,
+        hold: Duration,
+        job_end: JobEnd,
+        outcome: Outcome,
+        now: BootTime,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        // Once it has expired there is nothing left to release, unless others are to be kept out for longer.
+        let useful = if hold.is_zero() {
+            held.stays_until.since(now).max(LAST_LOOK)
+        } else {
+            Duration::MAX
+        };
+        let mut releasing = Releasing {
+            hold,
+            job_end,
+            outcome,
+            is_unknown: false,
+            failures: 0,
+            failure: None,
+            was_certain: now < held.granted.deadline,
+            held,
+            until: now + self.plan.db_timeout.min(useful),
+            patient_until: now + RELEASE_PATIENCE,
+            asked_to_leave: false,
+            next_at: None,
+            is_under_way: false,
+        };
+        releasing.try_now(now, out);
+        Phase::Releasing(releasing)
+    }
+
+    pub(super) fn while_releasing(
+        &mut self,
+        mut releasing: Releasing,
+        now: BootTime,
+        event: Event,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        if matches!(event, Event::Release(_)) {
+            releasing.is_under_way = false;
+        }
+        match event {
+            Event::Release(ReleaseAnswer::Answered(answer)) => {
+                return self.release_answered(releasing, answer, now, out);
+            }
+            Event::Release(ReleaseAnswer::Failed(failure)) => {
+                releasing.failures += 1;
+                releasing.is_unknown |= failure.is_unknown;
+                let again = now + poll_pause(releasing.failures, None);
+                let ends = !failure.is_transient || again >= releasing.until;
+                releasing.failure = Some(failure);
+                if ends {
+                    return self.not_released(releasing, None, now, out);
+                }
+                releasing.next_at = Some(again);
+            }
+            Event::Signal(signal) if ends_a_wait(signal) => releasing.asked_to_leave = true,
+            Event::Tick
+            | Event::Signal(_)
+            | Event::TerminalWanted(..)
+            | Event::WatchdogDied
+            | Event::Unprotected(_)
+            | Event::StayedAwake(_)
+            | Event::Claim(_)
+            | Event::Start(_)
+            | Event::Renewed(_)
+            | Event::RenewFailed(_)
+            | Event::Lost(_)
+            | Event::HeartbeatDied
+            | Event::JobExited(..)
+            | Event::JobStopped(..)
+            | Event::JobContinued
+            | Event::Leftovers(_) => {}
+        }
+        if releasing.asked_to_leave && now >= releasing.patient_until {
+            return self.not_released(releasing, Some("interrupted"), now, out);
+        }
+        if now >= releasing.until + LAST_LOOK {
+            let why = "the database did not answer in time";
+            return self.not_released(releasing, Some(why), now, out);
+        }
+        if releasing.next_at.is_some_and(|at| now >= at) {
+            releasing.try_now(now, out);
+        }
+        Phase::Releasing(releasing)
+    }
+
+    fn release_answered(
+        &mut self,
+        mut releasing: Releasing,
+        answer: Release,
+        now: BootTime,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        let loss = match answer {
+            // A try whose answer was lost has found the term, after the job had ended. Whatever came next came after it.
+            Release::AlreadyReleased | Release::Lost(_) if releasing.is_unknown => None,
+            Release::Released => None,
+            // Nobody has asked in this run's name before, so it was somebody else.
+            Release::AlreadyReleased => Some(Loss::Released),
+            Release::Lost(loss) => {
+                let expired_since = releasing.was_certain && now >= releasing.held.granted.deadline;
+                if expired_since && releasing.held.may_be_followed_by(&loss) {
+                    releasing.failure = None;
+                    let why = "the database answered only after the lease had expired";
+                    return self.not_released(releasing, Some(why), now, out);
+                }
+                Some(loss)
+            }
+        };
+        let Some(loss) = loss else {
+            out.push(Action::Report(Report::Released));
+            return self.finish(releasing.outcome, out);
+        };
+        out.push(Action::Report(Report::LostBeforeEnd(
+            loss,
+            releasing.job_end,
+        )));
+        let outcome = match (releasing.outcome, self.plan.purpose) {
+            (
+                Outcome::AsJob { .. },
+                Purpose::Job(super::super::JobPlan {
+                    on_loss: OnLoss::Stop,
+                    ..
+                }),
+            ) => Outcome::Lost,
+            (other, _) => other,
+        };
+        self.finish(outcome, out)
+    }
+
+    /// Gives up; `why` is said if the last failure does not say it.
+    fn not_released(
+        &mut self,
+        releasing: Releasing,
+        why: Option<&str>,
+        now: BootTime,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        // A try that is under way may still be applied.
+        let is_unknown = releasing.is_unknown || releasing.is_under_way;
+        let failure = match (why, releasing.failure) {
+            (Some(why), _) => why.to_owned(),
+            (None, Some(failure)) => failure.message,
+            (None, None) => String::new(),
+        };
+        out.push(Action::Report(Report::NotReleased(NotReleased {
+            failure,
+            is_unknown,
+            expires_at: releasing.held.granted.grant.expires_at,
+            has_expired: now >= releasing.held.stays_until,
+            hold: releasing.hold,
+        })));
+        self.finish(releasing.outcome, out)
+    }
+}

@@ -1,0 +1,180 @@
+//! From the grant to the running job.
+
+use super::claiming::{ends_a_wait, suspend};
+use super::guarding::Guarding;
+use super::{HeldTerm, Phase, Supervisor};
+use crate::clock::BootTime;
+use crate::supervise::{
+    Action, Event, Granted, JobEnd, JobPlan, NotStarted, Outcome, Purpose, Report, StartAnswer,
+};
+
+impl Supervisor {
+    /// The lease is ours.
+    pub(super) fn granted(
+        &mut self,
+        granted: Granted,
+        now: BootTime,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        out.push(Action::Report(Report::Claimed(granted.grant.clone())));
+        if let Some(signal) = self.interrupted {
+            // The COMMIT had been sent: the lease is ours, and nobody wants it any more.
+            let outcome = Outcome::Interrupted(signal);
+            return if self.may_give_back(&granted) {
+                self.release_unused(granted, now, outcome, out)
+            } else {
+                self.finish(outcome, out)
+            };
+        }
+        match self.plan.purpose {
+            Purpose::Claim => self.finish(Outcome::Granted(granted), out),
+            Purpose::Job(job) if now >= granted.sent + job.heartbeat => {
+                // A claim can take long, behind a locked row for example. The job gets a lease that still has its time.
+                out.push(Action::Renew(
+                    granted.grant.lease.clone(),
+                    self.plan.db_timeout,
+                ));
+                Phase::Settling(granted)
+            }
+            Purpose::Job(_) => Self::arm(granted, out),
+        }
+    }
+
+    /// Whether a grant that can't be used may be released unasked. A holder that was named may have had the lease before,
+    /// and a job may be running under it.
+    fn may_give_back(&self, granted: &Granted) -> bool {
+        self.plan.holder_is_fresh || granted.grant.is_new
+    }
+
+    fn arm(granted: Granted, out: &mut Vec<Action>) -> Phase {
+        out.push(Action::ArmWatchdog(granted.deadline));
+        Phase::Starting(granted)
+    }
+
+    /// A renewal of a grant that came late is under way.
+    pub(super) fn while_settling(
+        &mut self,
+        job: JobPlan,
+        granted: Granted,
+        now: BootTime,
+        event: Event,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        match event {
+            Event::Renewed(renewed) => {
+                if let Some(signal) = self.interrupted {
+                    return self.release_unused(renewed, now, Outcome::Interrupted(signal), out);
+                }
+                if now >= renewed.deadline - job.grace {
+                    out.push(Action::Report(Report::TooSlow));
+                    return self.release_unused(renewed, now, Outcome::Unavailable, out);
+                }
+                return Self::arm(renewed, out);
+            }
+            Event::Lost(loss) => {
+                out.push(Action::Report(Report::LostBeforeJob(loss)));
+                return self.finish(Outcome::Lost, out);
+            }
+            Event::RenewFailed(failure) => {
+                out.push(Action::Report(Report::NotRenewedBeforeJob(failure)));
+                return self.release_unused(granted, now, Outcome::Unavailable, out);
+            }
+            Event::Signal(signal) if ends_a_wait(signal) => {
+                self.interrupted.get_or_insert(signal);
+            }
+            Event::Signal(signal) | Event::TerminalWanted(signal, _) => suspend(signal, out),
+            Event::WatchdogDied
+            | Event::Unprotected(_)
+            | Event::StayedAwake(_)
+            | Event::Claim(_)
+            | Event::Start(_)
+            | Event::Release(_)
+            | Event::HeartbeatDied
+            | Event::JobExited(..)
+            | Event::JobStopped(..)
+            | Event::JobContinued
+            | Event::Leftovers(_)
+            | Event::Tick => {}
+        }
+        Phase::Settling(granted)
+    }
+
+    /// The watchdog is being armed, and then the job started. Both are answered before anything else is looked at.
+    pub(super) fn while_starting(
+        &mut self,
+        job: JobPlan,
+        granted: Granted,
+        now: BootTime,
+        event: Event,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        match event {
+            Event::Start(StartAnswer::Armed) => {
+                out.push(Action::StartJob {
+                    term: granted.grant.lease.clone(),
+                    not_after: granted.deadline - job.grace,
+                });
+            }
+            Event::Start(StartAnswer::Started) => {
+                out.push(Action::StartHeartbeat(
+                    granted.grant.lease.clone(),
+                    granted.sent,
+                ));
+                let guarding = Guarding::new(granted.deadline, job.grace, job.on_loss);
+                return Phase::Guarding(guarding, HeldTerm::new(granted, now, self.ttl()));
+            }
+            Event::Start(StartAnswer::NotStarted(why)) => {
+                let (report, outcome) = match why {
+                    NotStarted::NotFound(text) => (Report::NotStarted(text), Outcome::NotFound),
+                    NotStarted::CannotExecute(text) => {
+                        (Report::NotStarted(text), Outcome::CannotExecute)
+                    }
+                    NotStarted::Failed(text) => (Report::NotStarted(text), Outcome::Failed),
+                    NotStarted::TooLate => (Report::StartedTooLate, Outcome::Lost),
+                };
+                out.push(Action::Report(report));
+                return self.release_unused(granted, now, outcome, out);
+            }
+            Event::Unprotected(failure) => {
+                out.push(Action::Report(Report::Unprotected(failure)));
+                return self.release_unused(granted, now, Outcome::Failed, out);
+            }
+            Event::Signal(_)
+            | Event::TerminalWanted(..)
+            | Event::WatchdogDied
+            | Event::StayedAwake(_)
+            | Event::Claim(_)
+            | Event::Release(_)
+            | Event::Renewed(_)
+            | Event::RenewFailed(_)
+            | Event::Lost(_)
+            | Event::HeartbeatDied
+            | Event::JobExited(..)
+            | Event::JobStopped(..)
+            | Event::JobContinued
+            | Event::Leftovers(_)
+            | Event::Tick => {}
+        }
+        Phase::Starting(granted)
+    }
+
+    /// No job will run under this grant: the lease is released at once.
+    fn release_unused(
+        &mut self,
+        granted: Granted,
+        now: BootTime,
+        outcome: Outcome,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        out.push(Action::DismissWatchdog);
+        let held = HeldTerm::new(granted, now, self.ttl());
+        self.begin_release(
+            held,
+            std::time::Duration::ZERO,
+            JobEnd::NotStarted,
+            outcome,
+            now,
+            out,
+        )
+    }
+}

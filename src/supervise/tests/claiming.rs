@@ -1,0 +1,231 @@
+//! One rule, one test: from the first claim to the job.
+
+use std::time::Duration;
+
+use libc::{SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
+
+use super::super::{
+    Action, ClaimAnswer, Event, OperationFailure, Outcome, Purpose, Report, StartAnswer, Supervisor,
+};
+use super::{DB_TIMEOUT, at, for_a_job, granted, plan, term};
+use crate::clock::BootTime;
+use crate::job::OnLoss;
+use crate::lease::{LeaseState, Row};
+use crate::timing::Wait;
+
+fn claiming(purpose: Purpose, wait: Option<Wait>) -> Supervisor {
+    let mut run = Supervisor::new(plan(purpose, wait), at(0));
+    assert_eq!(run.handle(at(0), Event::Tick).len(), 1, "the first claim");
+    run
+}
+
+fn run(wait: Option<Wait>) -> Supervisor {
+    claiming(for_a_job(OnLoss::Stop), wait)
+}
+
+fn held_by(holder: &str) -> Event {
+    let row = Row {
+        key: "k".to_owned(),
+        state: LeaseState::Held,
+        holder: Some(holder.to_owned()),
+        fence: "9".parse().expect("a fence"),
+        acquired_at: "2026-12-01T04:00:00Z".to_owned(),
+        expires_at: "2026-12-01T04:00:30Z".to_owned(),
+        expires_in_ms: 30_000,
+        held_for_ms: 1_000,
+    };
+    Event::Claim(ClaimAnswer::Held(row, at(0)))
+}
+
+fn failed(is_transient: bool, is_unknown: bool) -> Event {
+    Event::Claim(ClaimAnswer::Failed(OperationFailure {
+        message: "no route".to_owned(),
+        is_transient,
+        is_unknown,
+    }))
+}
+
+fn granted_now(now: BootTime) -> Event {
+    Event::Claim(ClaimAnswer::Granted(granted(now + Duration::from_secs(60))))
+}
+
+fn reports(actions: &[Action]) -> Vec<&Report> {
+    let mut reports = Vec::new();
+    for action in actions {
+        if let Action::Report(report) = action {
+            reports.push(report);
+        }
+    }
+    reports
+}
+
+fn outcome(actions: &[Action]) -> Option<&Outcome> {
+    match actions.last() {
+        Some(Action::Finish(outcome)) => Some(outcome),
+        _ => None,
+    }
+}
+
+/// Ticks when it is asked for, until something happens; answers when that was.
+fn next(run: &mut Supervisor) -> (BootTime, Vec<Action>) {
+    let at = run.next_wakeup().expect("something is due");
+    (at, run.handle(at, Event::Tick))
+}
+
+#[test]
+fn a_held_lease_is_a_conflict_at_once_or_at_the_end_of_the_wait() {
+    let answer = run(None).handle(at(0), held_by("other"));
+    assert!(matches!(reports(&answer)[..], [Report::Conflict(..)]));
+    assert_eq!(outcome(&answer), Some(&Outcome::Conflict));
+
+    let mut waiter = run(Some(Wait::For(Duration::from_secs(40))));
+    let answer = waiter.handle(at(0), held_by("other"));
+    assert!(matches!(reports(&answer)[..], [Report::Waiting(_)]));
+    loop {
+        let (now, answer) = next(&mut waiter);
+        assert!(matches!(answer[..], [Action::Claim(_)]), "{answer:?}");
+        assert!(now <= at(40), "not after the wait");
+        let answer = waiter.handle(now, held_by("other"));
+        if let Some(end) = outcome(&answer) {
+            assert_eq!((now, end), (at(40), &Outcome::Conflict));
+            break;
+        }
+        assert_eq!(reports(&answer), Vec::<&Report>::new(), "said once");
+    }
+}
+
+#[test]
+fn the_run_that_this_one_is_inside_is_not_waited_for() {
+    let mut waiter = run(Some(Wait::Forever));
+    let answer = waiter.handle(at(0), held_by("outer"));
+    assert_eq!(reports(&answer), [&Report::HeldByOuterRun]);
+    assert_eq!(outcome(&answer), Some(&Outcome::Conflict));
+}
+
+#[test]
+fn a_database_that_fails_at_the_start_is_tried_again_within_the_time_of_one_operation() {
+    let mut claim = run(None);
+    let mut now = at(0);
+    let mut tries = 1;
+    let answer = loop {
+        let answer = claim.handle(now, failed(true, false));
+        if outcome(&answer).is_some() {
+            break answer;
+        }
+        let told = reports(&answer).len();
+        assert_eq!(told, usize::from(tries == 1), "said at the first one only");
+        let (at_then, answer) = next(&mut claim);
+        now = at_then;
+        let [Action::Claim(limit)] = answer[..] else {
+            panic!("{answer:?}");
+        };
+        assert!(now + limit <= at(0) + DB_TIMEOUT, "bounded");
+        tries += 1;
+    };
+    assert!(tries > 4, "{tries}");
+    assert!(matches!(reports(&answer)[..], [Report::CannotClaim { .. }]));
+    assert_eq!(outcome(&answer), Some(&Outcome::Unavailable));
+}
+
+#[test]
+fn what_can_not_succeed_is_not_tried_again() {
+    for wait in [None, Some(Wait::Forever)] {
+        let answer = run(wait).handle(at(0), failed(false, false));
+        assert_eq!(outcome(&answer), Some(&Outcome::Unavailable));
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_pause_at_once_and_a_claim_with_its_answer() {
+    let mut sleeping = run(Some(Wait::Forever));
+    sleeping.handle(at(0), held_by("other"));
+    assert_eq!(
+        sleeping.handle(at(0), Event::Signal(SIGTERM)),
+        [Action::Finish(Outcome::Interrupted(SIGTERM))]
+    );
+
+    let mut asking = run(Some(Wait::Forever));
+    let answer = asking.handle(at(0), Event::Signal(SIGINT));
+    assert_eq!(answer, [Action::InterruptClaim]);
+    let answer = asking.handle(at(1), granted_now(at(1)));
+    assert!(
+        matches!(
+            answer[1..],
+            [Action::DismissWatchdog, Action::Release { .. }]
+        ),
+        "the COMMIT had been sent, and nobody wants it: {answer:?}"
+    );
+}
+
+#[test]
+fn an_interrupt_does_not_hide_a_claim_whose_outcome_is_unknown() {
+    let mut asking = run(Some(Wait::Forever));
+    asking.handle(at(0), failed(true, true));
+    let answer = asking.handle(at(0), Event::Signal(SIGINT));
+    assert!(matches!(
+        reports(&answer)[..],
+        [Report::CannotClaim {
+            is_unknown: true,
+            ..
+        }]
+    ));
+    assert_eq!(outcome(&answer), Some(&Outcome::Unavailable));
+}
+
+#[test]
+fn other_signals_do_nothing_to_a_wait_but_a_stop_signal_suspends_it() {
+    let mut asking = run(Some(Wait::Forever));
+    assert_eq!(asking.handle(at(0), Event::Signal(SIGUSR1)), []);
+    let suspend = Action::StopSelf {
+        signal: SIGTSTP,
+        whole_group: false,
+    };
+    assert_eq!(asking.handle(at(0), Event::Signal(SIGTSTP)), [suspend]);
+}
+
+#[test]
+fn a_grant_that_comes_late_is_renewed_before_the_job_starts() {
+    let mut late = run(None);
+    let answer = late.handle(at(25), granted_now(at(0)));
+    assert!(matches!(answer[1..], [Action::Renew(..)]), "{answer:?}");
+    let renewal = || granted(at(86));
+    assert_eq!(
+        late.clone().handle(at(26), Event::Renewed(renewal())),
+        [Action::ArmWatchdog(at(86))]
+    );
+    // An answer that comes after the time to stop is of no use.
+    let answer = late.handle(at(77), Event::Renewed(renewal()));
+    assert_eq!(reports(&answer), [&Report::TooSlow]);
+    assert!(matches!(answer.last(), Some(Action::Release { .. })));
+}
+
+#[test]
+fn a_job_starts_under_an_armed_watchdog_and_then_the_heartbeat_does() {
+    let mut first = run(None);
+    let answer = first.handle(at(0), granted_now(at(0)));
+    assert_eq!(answer[1..], [Action::ArmWatchdog(at(60))]);
+    assert_eq!(
+        first.handle(at(0), Event::Start(StartAnswer::Armed)),
+        [Action::StartJob {
+            term: term(),
+            not_after: at(50),
+        }]
+    );
+    assert_eq!(
+        first.handle(at(0), Event::Start(StartAnswer::Started)),
+        [Action::StartHeartbeat(term(), at(0))]
+    );
+}
+
+#[test]
+fn a_claim_for_a_script_ends_with_the_grant() {
+    let mut claim = claiming(Purpose::Claim, None);
+    let answer = claim.handle(at(0), granted_now(at(0)));
+    assert!(matches!(
+        answer[..],
+        [
+            Action::Report(Report::Claimed(_)),
+            Action::Finish(Outcome::Granted(_))
+        ]
+    ));
+}
