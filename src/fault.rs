@@ -8,7 +8,7 @@
 pub enum Fault {
     /// Serialization failure or deadlock (40001, 40P01): the same statement may succeed at once.
     Conflict,
-    /// No server there, or the connection broke (08xxx, and every failure of the socket).
+    /// No server there, or the connection broke (08xxx, every failure of the socket, and a pooler's XX000).
     Unreachable,
     /// Nothing came back in time: our own limit, `statement_timeout` (57014), `lock_timeout` (55P03),
     /// or one of the idle limits (25P03, 57P05).
@@ -31,9 +31,14 @@ pub enum Fault {
 
 impl Fault {
     /// The kind that belongs to a five-character SQLSTATE.
+    ///
+    /// `raised_in` is the server's function that raised the error (the `R` field of the message), if it names one.
+    /// PostgreSQL always does; PgBouncer, pgcat and Supavisor do not. XX000 is how Supavisor and pgcat report a broken connection to the
+    /// server, which passes, while PostgreSQL's own XX000 is an internal error, which a wait must not repeat for ever.
     #[must_use]
-    pub fn of_sqlstate(code: &str) -> Self {
+    pub fn of_sqlstate(code: &str, raised_in: Option<&str>) -> Self {
         match code {
+            "XX000" if raised_in.is_none() => Self::Unreachable,
             "40001" | "40P01" => Self::Conflict,
             "57014" | "55P03" | "25P03" | "25P04" | "57P05" => Self::Timeout,
             "57P01" | "57P02" | "57P03" => Self::Down,
@@ -46,6 +51,19 @@ impl Fault {
             _ if code.starts_with("58") => Self::Down,
             _ if code.starts_with("28") => Self::Login,
             _ => Self::Refused,
+        }
+    }
+
+    /// The kind that belongs to an SQLSTATE in answer to a login.
+    ///
+    /// Before there is a session, a missing privilege is the one to log in. A database that does not accept connections
+    /// (55000) is being restored, or upgraded.
+    #[must_use]
+    pub fn at_login(code: &str, raised_in: Option<&str>) -> Self {
+        match code {
+            "42501" => Self::Login,
+            "55000" => Self::Down,
+            _ => Self::of_sqlstate(code, raised_in),
         }
     }
 
@@ -77,6 +95,9 @@ mod tests {
             ("40P01", Fault::Conflict),
             ("08P01", Fault::Unreachable),
             ("08006", Fault::Unreachable),
+            ("XX000", Fault::Unreachable),
+            ("XX001", Fault::Refused),
+            ("55000", Fault::Refused),
             ("53300", Fault::Busy),
             ("53100", Fault::Busy),
             ("57P01", Fault::Down),
@@ -91,8 +112,28 @@ mod tests {
             ("3D000", Fault::Login),
             ("23514", Fault::Refused),
         ] {
-            assert_eq!(Fault::of_sqlstate(code), kind, "{code}");
+            assert_eq!(Fault::of_sqlstate(code, None), kind, "{code}");
         }
+    }
+
+    #[test]
+    fn an_internal_error_is_transient_from_a_pooler_alone() {
+        assert!(Fault::of_sqlstate("XX000", None).is_transient());
+        assert!(!Fault::of_sqlstate("XX000", Some("elog_finish")).is_transient());
+        assert!(Fault::of_sqlstate("08P01", None).is_transient());
+    }
+
+    #[test]
+    fn a_login_that_a_database_does_not_accept_yet_may_succeed_later() {
+        assert_eq!(
+            Fault::at_login("55000", Some("CheckMyDatabase")),
+            Fault::Down
+        );
+        assert_eq!(
+            Fault::at_login("42501", Some("CheckMyDatabase")),
+            Fault::Login
+        );
+        assert_eq!(Fault::at_login("XX000", None), Fault::Unreachable);
     }
 
     #[test]

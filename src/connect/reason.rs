@@ -48,13 +48,8 @@ impl Reason {
     pub(super) fn of(error: &postgres::Error) -> Self {
         if let Some(said) = error.as_db_error() {
             let code = said.code().code();
-            // Before there is a session, a missing privilege is one to log in; the lease table has not been looked at yet.
-            let mut fault = Fault::of_sqlstate(code);
-            if fault == Fault::Denied {
-                fault = Fault::Login;
-            }
             return Self {
-                fault,
+                fault: Fault::at_login(code, said.routine()),
                 text: printable(said.message()),
                 stage: Stage::Refused {
                     not_now: code == "57P03",

@@ -100,7 +100,7 @@ impl Failure {
             return Self::new(Fault::Unreachable, message);
         };
         let code = db.code().code();
-        let mut fault = Fault::of_sqlstate(code);
+        let mut fault = Fault::of_sqlstate(code, db.routine());
         let mut message = db.message().to_owned();
         if let Some(detail) = db.detail() {
             message = format!("{message}: {detail}");
@@ -133,7 +133,10 @@ impl Failure {
             return Self::from_postgres(error);
         };
         let code = db.code().code();
-        let mut failure = Self::new(Fault::of_sqlstate(code), one_line(db.message()));
+        let mut failure = Self::new(
+            Fault::of_sqlstate(code, db.routine()),
+            one_line(db.message()),
+        );
         failure.answered = true;
         let own = match code {
             "42501" => Some(

@@ -6,6 +6,7 @@ mod support;
 mod failover;
 mod given_up;
 mod outages;
+mod passing_errors;
 mod pooler;
 mod release_tries;
 mod unknown;

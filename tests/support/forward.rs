@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 
-use super::protocol::{Answers, Requests};
+use super::protocol::{Answers, Requests, refuse_login, server_lost};
 use super::{AtCommit, lock};
 
 /// What a proxy and its threads have in common.
@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) closing: bool,
     /// What is to happen at each of the next commits.
     pub(super) at_commit: Vec<AtCommit>,
+    /// The SQLSTATEs by which the next logins are refused.
+    pub(super) refused_logins: Vec<&'static str>,
     pub(super) commits: usize,
     pub(super) accepted: usize,
     pub(super) connections: Vec<(usize, TcpStream, Option<TcpStream>)>,
@@ -63,6 +65,12 @@ impl Shared {
         if !self.wait_while_stalled(id) {
             return;
         }
+        let refused_by = lock(&self.state).refused_logins.pop();
+        if let Some(sqlstate) = refused_by {
+            // The client may have gone away.
+            let _ = refuse_login(client, sqlstate);
+            return;
+        }
         let address = lock(&self.state).upstream;
         let Ok(upstream) = TcpStream::connect(address) else {
             return;
@@ -90,9 +98,18 @@ impl Shared {
             shared.pump(id, &from, &to, |bytes| match *lock(&learned) {
                 Some(AtCommit::HoldAnswer) if answers.end_commit(bytes) => Fate::Hold,
                 Some(AtCommit::CutAnswer) if answers.end_commit(bytes) => Fate::Close,
-                Some(AtCommit::HoldAnswer | AtCommit::CutAnswer | AtCommit::CutRequest) | None => {
-                    Fate::Forward
+                Some(AtCommit::AnswerError) if answers.end_commit(bytes) => {
+                    let _ = (&to).write_all(&server_lost("ERROR", "XX000"));
+                    let _ = (&to).write_all(b"Z\0\0\0\x05I");
+                    Fate::Hold
                 }
+                Some(
+                    AtCommit::HoldAnswer
+                    | AtCommit::CutAnswer
+                    | AtCommit::CutRequest
+                    | AtCommit::AnswerError,
+                )
+                | None => Fate::Forward,
             });
         });
         let mut requests = Requests::default();

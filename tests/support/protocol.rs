@@ -1,4 +1,34 @@
-//! As much of PostgreSQL's protocol (version 3, without TLS) as it takes to see a COMMIT and its answer go by.
+//! As much of PostgreSQL's protocol (version 3, without TLS) as it takes to refuse a login, and to see a COMMIT and its
+//! answer go by.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+
+/// An error as poolers send it: severity, SQLSTATE and message, without the source code's place that a server adds.
+pub(super) fn server_lost(severity: &str, sqlstate: &str) -> Vec<u8> {
+    let fields = format!("S{severity}\0V{severity}\0C{sqlstate}\0Mserver connection lost\0\0");
+    let length = u32::try_from(fields.len() + 4).expect("a short message");
+    [b"E", length.to_be_bytes().as_slice(), fields.as_bytes()].concat()
+}
+
+/// Hears a client out up to its login, in plain text, and refuses it.
+pub(super) fn refuse_login(mut client: &TcpStream, sqlstate: &str) -> io::Result<()> {
+    loop {
+        let mut length = [0; 4];
+        client.read_exact(&mut length)?;
+        let mut body = vec![0; (u32::from_be_bytes(length) as usize).saturating_sub(4)];
+        client.read_exact(&mut body)?;
+        if !is_encryption_request(&body) {
+            return client.write_all(&server_lost("FATAL", sqlstate));
+        }
+        client.write_all(b"N")?;
+    }
+}
+
+/// SSLRequest or GSSENCRequest.
+fn is_encryption_request(body: &[u8]) -> bool {
+    matches!(body.get(..4), Some([0x04, 0xd2, 0x16, 0x2f | 0x30]))
+}
 
 /// What a client sends: first messages without a type, then messages of a type byte and a length.
 #[derive(Debug, Default)]
@@ -14,9 +44,8 @@ impl Requests {
         let mut found = false;
         while let Some((kind, body)) = next(&mut self.bytes, self.started) {
             if kind.is_none() {
-                // SSLRequest and GSSENCRequest are answered with "N" and followed by another first message.
-                let request = body.get(..4) == Some(&[0x04, 0xd2, 0x16, 0x2f]);
-                self.started = !request && body.get(..4) != Some(&[0x04, 0xd2, 0x16, 0x30]);
+                // A request for encryption is answered with "N" and followed by another first message.
+                self.started = !is_encryption_request(&body);
             }
             let sql = match kind {
                 Some(b'Q') => body.as_slice(),

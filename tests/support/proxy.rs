@@ -17,6 +17,9 @@ pub enum AtCommit {
     HoldAnswer,
     /// The server never hears of it: both sides are closed.
     CutRequest,
+    /// The server commits, but the client is told what a pooler says that has lost its server: XX000, and that it is
+    /// ready for the next request.
+    AnswerError,
 }
 
 /// A proxy on 127.0.0.1 in front of one address. It understands enough of PostgreSQL's protocol, without TLS, to know
@@ -41,6 +44,7 @@ impl Proxy {
             stalled: false,
             closing: false,
             at_commit: Vec::new(),
+            refused_logins: Vec::new(),
             commits: 0,
             accepted: 0,
             connections: Vec::new(),
@@ -120,6 +124,11 @@ impl Proxy {
     /// Does `what` at each of the next `count` commits, and leaves the later ones alone.
     pub fn at_next_commits(&self, count: usize, what: AtCommit) {
         self.change(|state| state.at_commit = vec![what; count]);
+    }
+
+    /// Answers each of the next `count` logins with `FATAL` and this SQLSTATE, as a pooler does that has lost its server.
+    pub fn refuse_next_logins(&self, count: usize, sqlstate: &'static str) {
+        self.change(|state| state.refused_logins = vec![sqlstate; count]);
     }
 
     /// How many commits it has disturbed.
