@@ -22,8 +22,6 @@ pub enum Beat {
     Failed(Failure),
     /// The term is over, for good. The thread has ended.
     Lost(Loss),
-    /// The thread panicked.
-    Died,
 }
 
 /// The running thread.
@@ -48,26 +46,13 @@ impl Heartbeat {
         let stopped = Arc::clone(&stop);
         thread::Builder::new()
             .name("lease-heartbeat".to_owned())
-            .spawn(move || {
-                let obituary = Obituary(&tell);
-                beat(&store, &lease, timing, sent, &stopped, &tell);
-                std::mem::forget(obituary);
-            })?;
+            .spawn(move || beat(&store, &lease, timing, sent, &stopped, &tell))?;
         Ok(Self { stop })
     }
 
     /// No renewal is sent any more. One that is on its way finds the term released, or extends it before it is.
     pub fn stop(&self) {
         self.stop.raise();
-    }
-}
-
-/// Reports when the thread ends in a way nobody planned.
-struct Obituary<'a, F: Fn(Beat)>(&'a F);
-
-impl<F: Fn(Beat)> Drop for Obituary<'_, F> {
-    fn drop(&mut self) {
-        (self.0)(Beat::Died);
     }
 }
 
@@ -108,47 +93,5 @@ fn beat(
                 tell(Beat::Failed(failure));
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::panic::resume_unwind;
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::connect::Settings;
-    use crate::lease::{Fence, Holder, Key};
-    use crate::sql::Table;
-    use crate::timing::Ttl;
-
-    #[test]
-    fn a_thread_that_panics_leaves_word() {
-        let settings = Settings::resolve_in(Some("host=/nowhere"), &|_| None).expect("settings");
-        let table = Table::parse("public.lease").expect("a table");
-        let second = Duration::from_secs(1);
-        let store = Store::new(settings, table, second, Arc::new(|_| {}));
-        let lease = Lease {
-            key: "k".parse::<Key>().expect("a key"),
-            holder: "h".parse::<Holder>().expect("a holder"),
-            fence: "1".parse::<Fence>().expect("a fence"),
-        };
-        let ttl = Ttl::new(second).expect("a ttl");
-        let timing = Timing::new(ttl, None, None, second).expect("a timing");
-        let (beats, told) = mpsc::channel();
-        let tell = move |beat| {
-            let failed = matches!(beat, Beat::Failed(_));
-            beats.send(beat).expect("a listener");
-            if failed {
-                resume_unwind(Box::new("the first failure"));
-            }
-        };
-        let _running = Heartbeat::start(store, lease, timing, BootTime::now(), tell);
-        let all: Vec<Beat> = told.iter().collect();
-        assert!(
-            matches!(all[..], [Beat::Failed(_), Beat::Died]),
-            "the last word before the silence: {all:?}"
-        );
     }
 }

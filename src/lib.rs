@@ -69,6 +69,7 @@ use crate::store::Failure;
 
 /// Parses, dispatches, says one line if something went wrong, and leaves.
 pub fn main() -> ! {
+    std::panic::set_hook(Box::new(report_bug));
     let ending = match cli::parse(std::env::args_os().collect()) {
         Ok(cli) => dispatch(cli).unwrap_or_else(|error| {
             output::say(&told(&error));
@@ -81,6 +82,13 @@ pub fn main() -> ! {
         Ending::Code(code) => std::process::exit(code.into()),
         Ending::As { ended, whole_group } => process::die_as(ended, whole_group),
     }
+}
+
+/// A panic is a bug in `lease`. No state can be trusted after it, so the whole process ends, in every build: a thread that
+/// ended alone could leave a job without a heartbeat. The watchdog then stops the job.
+fn report_bug(panic: &std::panic::PanicHookInfo<'_>) {
+    output::say(&format!("this is a bug in lease: {panic}"));
+    std::process::abort();
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<Ending> {

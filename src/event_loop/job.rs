@@ -145,7 +145,7 @@ impl EventLoop {
         let store = self.claimant.store.clone();
         match Heartbeat::start(store, term, control.timing, sent, tell) {
             Ok(heartbeat) => control.heartbeat = Some(heartbeat),
-            Err(_) => events.push_back(Event::HeartbeatDied),
+            Err(error) => events.push_back(Event::NoHeartbeat(output::io_error(&error))),
         }
     }
 

@@ -152,7 +152,6 @@ impl EventLoop {
                 events.push_back(Event::RenewFailed(why_not_renewed(&failure)))
             }
             Input::Beat(Beat::Lost(loss)) => events.push_back(Event::Lost(loss)),
-            Input::Beat(Beat::Died) => events.push_back(Event::HeartbeatDied),
         }
     }
 

@@ -117,10 +117,8 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             ),
             Level::Error,
         ),
-        Report::HeartbeatDied => (
-            format!(
-                "the heartbeat of {key} has ended, which is a bug in lease: nothing renews the lease any more"
-            ),
+        Report::NoHeartbeat(failure) => (
+            format!("cannot start the heartbeat of {key}: {failure}; nothing renews the lease"),
             Level::Error,
         ),
         Report::WatchdogDied => (

@@ -125,8 +125,8 @@ pub enum Report {
     Lost(Reason),
     /// The lease is lost and the job runs on, as was asked for.
     LostRunningOn(Reason),
-    /// The heartbeat ended; the job is being stopped, unless it is to survive a loss.
-    HeartbeatDied,
+    /// Nothing renews the lease; the job is being stopped, unless it is to survive a loss.
+    NoHeartbeat(String),
     /// The watchdog has died; another one takes its place.
     WatchdogDied,
     /// No watchdog can be had; the job is being stopped, or not started.

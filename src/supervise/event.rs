@@ -93,8 +93,8 @@ pub enum Event {
     RenewFailed(String),
     /// The database said that the term is over.
     Lost(Loss),
-    /// The thread that renews has ended without being told to.
-    HeartbeatDied,
+    /// The thread that renews could not be started; a fragment for a message.
+    NoHeartbeat(String),
     /// `lease` itself got this signal.
     Signal(Signo),
     /// Somebody in this process's own group wanted the terminal (TTIN, TTOU), and the kernel has signalled the whole group

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::programs::find;
-use crate::support::{Lease, keeper, key, shared, skip};
+use crate::support::{Lease, keeper, key, programs, shared, skip};
 
 /// The lines of a file that the README shows below a comment with its path.
 fn shown(path: &str) -> String {
@@ -33,7 +33,7 @@ fn systemd_finds_nothing_wrong_with_the_unit_and_the_timer() {
         // The program has to be there to pass.
         let unit = shown(&format!("/etc/systemd/system/{name}")).replace(
             "=/usr/local/bin/lease ",
-            &format!("={} ", env!("CARGO_BIN_EXE_lease")),
+            &format!("={} ", programs::lease()),
         );
         let path = dir.join(name);
         std::fs::write(&path, unit).expect("a file");

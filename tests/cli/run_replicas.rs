@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::column;
 use crate::support::job::Journal;
 use crate::support::table::change;
-use crate::support::{Lease, keeper, key, shared};
+use crate::support::{Lease, keeper, key, programs, shared};
 
 const REPLICAS: usize = 8;
 
@@ -76,7 +76,7 @@ fn one_round(key: &str, round: usize, own_host: bool, journal: &Journal) {
                     // The database stands in the line, since cron passes no variable on.
                     let line = format!(
                         "{lease} run -d {url} {name}--ttl 30s --hold-at-least 60s {key} -- sh -c 'echo $FENCE >>{journal}'",
-                        lease = env!("CARGO_BIN_EXE_lease"),
+                        lease = programs::lease(),
                         url = shared().url(),
                         journal = journal.path(),
                     );

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::job::{Journal, of_job, run, run_script, steal, until_gone};
 use crate::support::table::{change, delete};
-use crate::support::{key, shared, stays, until};
+use crate::support::{key, programs, shared, stays, until};
 use crate::{column, lease, term};
 
 /// A loss is noticed within a second, and a database that is slow for a while is not taken for one.
@@ -190,7 +190,7 @@ fn a_loss_while_the_job_ends_by_itself_is_still_a_loss() {
 
 #[test]
 fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it() {
-    let own = format!("{} release", env!("CARGO_BIN_EXE_lease"));
+    let own = format!("{} release", programs::lease());
     // An operator's, by force; and the job's, as its last act.
     for (last_act, forced, end) in [
         ("exit 3", true, "before the job ended with code 3"),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::support::job::{Journal, run, run_script};
-use crate::support::{key, shared};
+use crate::support::{key, programs, shared};
 use crate::{claimed, column, with_term};
 
 #[test]
@@ -60,7 +60,7 @@ fn a_waiting_run_takes_the_lease_of_a_dead_holder_at_its_expiry() {
 fn a_run_inside_its_own_run_is_told_so_and_never_waits() {
     for wait in [&[][..], &["--wait", "forever"]] {
         let key = key();
-        let lease = env!("CARGO_BIN_EXE_lease");
+        let lease = programs::lease();
         let mut inner = vec![lease, "run"];
         inner.extend(wait);
         inner.extend([&*key, "--", "echo", "ran"]);
@@ -80,7 +80,7 @@ fn a_run_inside_its_own_run_is_told_so_and_never_waits() {
 #[test]
 fn a_run_inside_a_run_of_another_key_claims_its_own() {
     let (outer, inner) = (key(), key());
-    let lease = env!("CARGO_BIN_EXE_lease");
+    let lease = programs::lease();
     let out = run(&[], &outer, &[lease, "run", &*inner, "--", "echo", "ran"])
         .on(shared())
         .output()

@@ -229,7 +229,7 @@ fn what_can_not_be_written_is_no_success() {
         ] {
             let out = Lease::program("/bin/sh")
                 .args(["-c", &format!("\"$LEASE\" {args} {stdout}")])
-                .env("LEASE", env!("CARGO_BIN_EXE_lease"))
+                .knowing_lease()
                 .on(shared())
                 .output()
                 .expect_code(125);

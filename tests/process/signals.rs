@@ -233,7 +233,7 @@ fn a_signal_that_comes_while_its_handler_is_being_installed_ends_the_run() {
     if programs::find("strace").is_none() || traced(&["true"]).output().code != Some(0) {
         return skip("strace");
     }
-    let lease = env!("CARGO_BIN_EXE_lease");
+    let lease = programs::lease();
     traced(&[lease, "run", &key(), "--", "true"])
         .on(shared())
         .output()

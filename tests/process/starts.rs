@@ -52,7 +52,7 @@ fn no_process_of_a_run_gets_a_signal_but_for_the_end_of_a_child() {
     many(4, 25, |key| {
         let file = file();
         traced(&file)
-            .args([env!("CARGO_BIN_EXE_lease"), "run", key, "--", "true"])
+            .args([programs::lease(), "run", key, "--", "true"])
             .on(shared())
             .output()
             .expect_code(0);

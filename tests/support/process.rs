@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{SigHandler, Signal};
 
 use super::running::{Output, Running};
-use super::{Server, keeper, serial};
+use super::{Server, keeper, programs, serial};
 
 /// A call of `lease` (or of another program) that is being put together.
 ///
@@ -28,7 +28,7 @@ pub struct Lease {
 impl Lease {
     /// The built `lease` with these arguments.
     pub fn new<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Self {
-        Self::program(env!("CARGO_BIN_EXE_lease")).args(args)
+        Self::program(programs::lease()).args(args)
     }
 
     /// Another program, watched in the same way.
@@ -85,7 +85,7 @@ impl Lease {
 
     /// Lets a shell find the built `lease` as `$LEASE`.
     pub fn knowing_lease(self) -> Self {
-        self.env("LEASE", env!("CARGO_BIN_EXE_lease"))
+        self.env("LEASE", programs::lease())
     }
 
     /// The value of a variable that it is going to have.

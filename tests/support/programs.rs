@@ -8,6 +8,21 @@ use std::sync::OnceLock;
 
 use nix::unistd::{User, geteuid};
 
+/// The `lease` that is tested: the one that cargo has built for the tests, or the one that LEASE_TEST_PROGRAM names, such as
+/// a release build.
+pub fn lease() -> &'static str {
+    static LEASE: OnceLock<String> = OnceLock::new();
+    LEASE.get_or_init(|| {
+        let given = std::env::var("LEASE_TEST_PROGRAM");
+        let path = given.unwrap_or_else(|_| env!("CARGO_BIN_EXE_lease").to_owned());
+        assert!(
+            Path::new(&path).is_absolute(),
+            "LEASE_TEST_PROGRAM is not an absolute path"
+        );
+        path
+    })
+}
+
 /// The directory with `initdb` and `postgres`: in PATH, where pg_config says, or the newest of Debian's.
 /// To test with another version, put its directory first in PATH.
 pub fn bindir() -> &'static Path {

@@ -158,7 +158,7 @@ impl Guarding {
             }
             Event::RenewFailed(message) => self.renew_failed(message, out),
             Event::Lost(loss) => self.lose(now, Reason::Over(loss), out),
-            Event::HeartbeatDied => self.heartbeat_died(now, out),
+            Event::NoHeartbeat(message) => self.no_heartbeat(now, message, out),
             Event::Signal(signal) => self.signal(signal, out),
             Event::TerminalWanted(signal, foreground) => {
                 self.terminal_wanted(signal, foreground, out);

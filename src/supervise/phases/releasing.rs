@@ -134,7 +134,7 @@ impl Supervisor {
             | Event::Renewed(_)
             | Event::RenewFailed(_)
             | Event::Lost(_)
-            | Event::HeartbeatDied
+            | Event::NoHeartbeat(_)
             | Event::JobExited(..)
             | Event::JobStopped(..)
             | Event::JobContinued

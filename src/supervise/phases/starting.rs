@@ -89,7 +89,7 @@ impl Supervisor {
             | Event::Claim(_)
             | Event::Start(_)
             | Event::Release(_)
-            | Event::HeartbeatDied
+            | Event::NoHeartbeat(_)
             | Event::JobExited(..)
             | Event::JobStopped(..)
             | Event::JobContinued
@@ -148,7 +148,7 @@ impl Supervisor {
             | Event::Renewed(_)
             | Event::RenewFailed(_)
             | Event::Lost(_)
-            | Event::HeartbeatDied
+            | Event::NoHeartbeat(_)
             | Event::JobExited(..)
             | Event::JobStopped(..)
             | Event::JobContinued

@@ -204,9 +204,12 @@ fn leftovers_are_killed_at_the_deadline_at_the_latest() {
 }
 
 #[test]
-fn a_heartbeat_that_dies_or_a_watchdog_that_can_not_be_had_stops_the_job_and_releases() {
+fn a_heartbeat_or_a_watchdog_that_can_not_be_had_stops_the_job_and_releases() {
     for (event, report) in [
-        (Event::HeartbeatDied, Report::HeartbeatDied),
+        (
+            Event::NoHeartbeat("EAGAIN".to_owned()),
+            Report::NoHeartbeat("EAGAIN".to_owned()),
+        ),
         (
             Event::Unprotected("EAGAIN".to_owned()),
             Report::Unprotected("EAGAIN".to_owned()),

@@ -135,7 +135,7 @@ impl Witness {
             Event::Renewed(_) | Event::RenewFailed(_) | Event::Lost(_) => {
                 self.heartbeat || self.awaited == Awaited::Renewal
             }
-            Event::HeartbeatDied => self.heartbeat,
+            Event::NoHeartbeat(_) => self.heartbeat,
             Event::JobExited(..) => self.started && !self.leader_gone,
             Event::JobStopped(..) | Event::JobContinued | Event::Leftovers(_) => {
                 self.started && !self.dismissed
@@ -223,7 +223,7 @@ impl Witness {
             | Event::Signal(_)
             | Event::JobStopped(..)
             | Event::JobContinued
-            | Event::HeartbeatDied
+            | Event::NoHeartbeat(_)
             | Event::TerminalWanted(..)
             | Event::StayedAwake(_)
             | Event::WatchdogDied
@@ -426,7 +426,7 @@ impl Witness {
                 self.must(self.failing, "nothing to recover from");
                 self.failing = false;
             }
-            Report::HeartbeatDied
+            Report::NoHeartbeat(_)
             | Report::WatchdogDied
             | Report::Unprotected(_)
             | Report::Leftovers(_)

@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use pglease::fencing::SQLSTATE_STALE;
 
 use crate::page::{readme, recipe};
-use crate::support::shared;
+use crate::support::{programs, shared};
 use crate::{Resource, check, role, state};
 
 /// Runs a recipe with a fence in its environment; `None` leaves FENCE unset.
@@ -153,10 +153,7 @@ fn the_printed_sql_without_the_lease_table() {
     let resource = Resource::bare();
     let database = resource.url.rsplit('/').next().expect("a database");
     let script = recipe("postgresql-print")
-        .replace(
-            "lease init",
-            &format!("{} init", env!("CARGO_BIN_EXE_lease")),
-        )
+        .replace("lease init", &format!("{} init", programs::lease()))
         .replace(" invoices", &format!(" {database}"));
     for _ in 0..2 {
         let output = run(&script, None, dir().path(), &libpq(&resource));

@@ -60,14 +60,14 @@ impl Guarding {
 
     /// Nothing renews any more, so the job could at best run until its deadline. It is stopped now, while there is time
     /// for an orderly end and a release.
-    pub(super) fn heartbeat_died(&mut self, now: BootTime, out: &mut Vec<Action>) {
+    pub(super) fn no_heartbeat(&mut self, now: BootTime, message: String, out: &mut Vec<Action>) {
         match self.stage {
             Stage::Running if self.enforces() => {
                 self.fate = Fate::Failed;
                 self.begin_stop(now, out);
-                out.push(Action::Report(Report::HeartbeatDied));
+                out.push(Action::Report(Report::NoHeartbeat(message)));
             }
-            Stage::Running if self.held => out.push(Action::Report(Report::HeartbeatDied)),
+            Stage::Running if self.held => out.push(Action::Report(Report::NoHeartbeat(message))),
             Stage::Running | Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
     }
