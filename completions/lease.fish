@@ -24,98 +24,98 @@ function __fish_lease_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c lease -n "__fish_lease_needs_command" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
-complete -c lease -n "__fish_lease_needs_command" -l table -d 'The table that holds the leases: schema.table, or a bare name for one in public' -r
-complete -c lease -n "__fish_lease_needs_command" -l db-timeout -d 'The most that one database operation may take, connecting included' -r
-complete -c lease -n "__fish_lease_needs_command" -s q -l quiet -d 'Errors only: a skipped run says nothing'
-complete -c lease -n "__fish_lease_needs_command" -s v -l verbose -d 'Say what is done, step by step, on stderr'
+complete -c lease -n "__fish_lease_needs_command" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
+complete -c lease -n "__fish_lease_needs_command" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
+complete -c lease -n "__fish_lease_needs_command" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_needs_command" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
+complete -c lease -n "__fish_lease_needs_command" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_needs_command" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_needs_command" -f -a "run" -d 'Run a job while holding a lease'
-complete -c lease -n "__fish_lease_needs_command" -f -a "claim" -d 'Take a lease, for scripts'
-complete -c lease -n "__fish_lease_needs_command" -f -a "renew" -d 'Extend a lease that is held'
-complete -c lease -n "__fish_lease_needs_command" -f -a "release" -d 'Give a lease back, or take it from whoever has it'
+complete -c lease -n "__fish_lease_needs_command" -f -a "claim" -d 'Claim a lease in a script'
+complete -c lease -n "__fish_lease_needs_command" -f -a "renew" -d 'Renew a lease that you hold'
+complete -c lease -n "__fish_lease_needs_command" -f -a "release" -d 'Release a lease, or evict its holder'
 complete -c lease -n "__fish_lease_needs_command" -f -a "status" -d 'Show who holds what, and until when'
-complete -c lease -n "__fish_lease_needs_command" -f -a "init" -d 'Make the table, or print the SQL that makes it'
+complete -c lease -n "__fish_lease_needs_command" -f -a "init" -d 'Create the lease table, or print the SQL for it'
 complete -c lease -n "__fish_lease_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c lease -n "__fish_lease_using_subcommand run" -l ttl -d 'How long the lease outlives its last heartbeat (100ms to 30days)' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l wait -d 'Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -s E -l conflict-exit-code -d 'Exit code when someone else holds the lease' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l name -d 'The readable part of the holder; a random part is always added [default: host name]' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l hold-at-least -d 'Keep others out until this long after the claim, however short the job was' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l heartbeat -d 'Time between renewals [default: ttl / 3, less if --grace leaves less]' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l grace -d 'Between TERM and KILL when the job is stopped [default: ttl / 6, at most 10s, less if --heartbeat leaves less]' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l on-loss -d 'What becomes of the job when the lease is lost' -r -f -a "stop\t'It is stopped, and lease exits 76'
-continue\t'The loss is reported, and the job runs on unprotected'"
-complete -c lease -n "__fish_lease_using_subcommand run" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l table -d 'The table that holds the leases: schema.table, or a bare name for one in public' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l db-timeout -d 'The most that one database operation may take, connecting included' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -s q -l quiet -d 'Errors only: a skipped run says nothing'
-complete -c lease -n "__fish_lease_using_subcommand run" -s v -l verbose -d 'Say what is done, step by step, on stderr'
+complete -c lease -n "__fish_lease_using_subcommand run" -l ttl -d 'Let the lease expire this long after the claim or the last renewal (100ms to 30days)' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed [default: do not wait]' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l name -d 'Start the holder\'s name with this; a random part is always added [default: host name]' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l hold-at-least -d 'Keep the key closed until this long after the claim, even if the job ends sooner (at most 30days)' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l heartbeat -d 'Renew the lease this often [default: ttl / 3, or less if --grace leaves less room]' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l grace -d 'Wait this long between TERM and KILL when stopping the job [default: ttl / 6, at most 10s, or less if --heartbeat leaves less room]' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l on-loss -d 'Choose what happens to the job if the lease is lost' -r -f -a "stop\t'Stop the job and exit 76'
+continue\t'Report the loss; the job runs on without the lease'"
+complete -c lease -n "__fish_lease_using_subcommand run" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
+complete -c lease -n "__fish_lease_using_subcommand run" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand run" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand claim" -l ttl -d 'How long the lease outlives its last heartbeat (100ms to 30days)' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit code when someone else holds the lease' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l name -d 'The readable part of the holder; a random part is always added [default: host name]' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'An exact identity, to claim again (extend) what that holder has: it is then good for --ttl from now on; without --ttl as before where that is later' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l format -d 'How the answer is printed' -r -f -a "shell\t'Lines for a POSIX shell\'s eval'
+complete -c lease -n "__fish_lease_using_subcommand claim" -l ttl -d 'Let the lease expire this long after the claim or the last renewal (100ms to 30days)' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed [default: do not wait]' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l name -d 'Start the holder\'s name with this; a random part is always added [default: host name]' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'Claim as exactly this holder, and so extend a lease that it already has; the default --ttl never shortens it' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l format -d 'Print the answer in this format' -r -f -a "shell\t'`export` commands for a POSIX shell'
 json\t'One JSON object'"
-complete -c lease -n "__fish_lease_using_subcommand claim" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l table -d 'The table that holds the leases: schema.table, or a bare name for one in public' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l db-timeout -d 'The most that one database operation may take, connecting included' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -s q -l quiet -d 'Errors only: a skipped run says nothing'
-complete -c lease -n "__fish_lease_using_subcommand claim" -s v -l verbose -d 'Say what is done, step by step, on stderr'
+complete -c lease -n "__fish_lease_using_subcommand claim" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
+complete -c lease -n "__fish_lease_using_subcommand claim" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand renew" -l ttl -d 'How long the lease is good from now on; without --ttl as before where that is later (100ms to 30days)' -r
-complete -c lease -n "__fish_lease_using_subcommand renew" -l holder -d 'Whose lease it is [default: LEASE_HOLDER]' -r
-complete -c lease -n "__fish_lease_using_subcommand renew" -l fence -d 'The fence of the term [default: FENCE]' -r
-complete -c lease -n "__fish_lease_using_subcommand renew" -l format -d 'How the answer is printed' -r -f -a "shell\t'Lines for a POSIX shell\'s eval'
+complete -c lease -n "__fish_lease_using_subcommand renew" -l ttl -d 'Set the expiry to this long from now, even if that shortens it; the default never shortens it (100ms to 30days)' -r
+complete -c lease -n "__fish_lease_using_subcommand renew" -l holder -d 'Renew the term of this holder [default: LEASE_HOLDER]' -r
+complete -c lease -n "__fish_lease_using_subcommand renew" -l fence -d 'Renew the term with this fence [default: FENCE]' -r
+complete -c lease -n "__fish_lease_using_subcommand renew" -l format -d 'Print the answer in this format' -r -f -a "shell\t'`export` commands for a POSIX shell'
 json\t'One JSON object'"
-complete -c lease -n "__fish_lease_using_subcommand renew" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
-complete -c lease -n "__fish_lease_using_subcommand renew" -l table -d 'The table that holds the leases: schema.table, or a bare name for one in public' -r
-complete -c lease -n "__fish_lease_using_subcommand renew" -l db-timeout -d 'The most that one database operation may take, connecting included' -r
-complete -c lease -n "__fish_lease_using_subcommand renew" -s q -l quiet -d 'Errors only: a skipped run says nothing'
-complete -c lease -n "__fish_lease_using_subcommand renew" -s v -l verbose -d 'Say what is done, step by step, on stderr'
+complete -c lease -n "__fish_lease_using_subcommand renew" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
+complete -c lease -n "__fish_lease_using_subcommand renew" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
+complete -c lease -n "__fish_lease_using_subcommand renew" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand renew" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
+complete -c lease -n "__fish_lease_using_subcommand renew" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand renew" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand renew" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand release" -l hold-at-least -d 'Keep others out until this long after the claim' -r
-complete -c lease -n "__fish_lease_using_subcommand release" -l holder -d 'Whose lease it is [default: LEASE_HOLDER]' -r
-complete -c lease -n "__fish_lease_using_subcommand release" -l fence -d 'The fence of the term [default: FENCE; with --force only what is given here]' -r
-complete -c lease -n "__fish_lease_using_subcommand release" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
-complete -c lease -n "__fish_lease_using_subcommand release" -l table -d 'The table that holds the leases: schema.table, or a bare name for one in public' -r
-complete -c lease -n "__fish_lease_using_subcommand release" -l db-timeout -d 'The most that one database operation may take, connecting included' -r
-complete -c lease -n "__fish_lease_using_subcommand release" -l force -d 'Take the lease from whoever has it; with --fence only if it is still that term'
-complete -c lease -n "__fish_lease_using_subcommand release" -s q -l quiet -d 'Errors only: a skipped run says nothing'
-complete -c lease -n "__fish_lease_using_subcommand release" -s v -l verbose -d 'Say what is done, step by step, on stderr'
+complete -c lease -n "__fish_lease_using_subcommand release" -l hold-at-least -d 'Keep the key closed until this long after the claim (at most 30days)' -r
+complete -c lease -n "__fish_lease_using_subcommand release" -l holder -d 'Release the term of this holder [default: LEASE_HOLDER]' -r
+complete -c lease -n "__fish_lease_using_subcommand release" -l fence -d 'Release the term with this fence [default: FENCE; none with --force]' -r
+complete -c lease -n "__fish_lease_using_subcommand release" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
+complete -c lease -n "__fish_lease_using_subcommand release" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
+complete -c lease -n "__fish_lease_using_subcommand release" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand release" -l force -d 'Evict the current holder; with --fence, only if the term still has that fence'
+complete -c lease -n "__fish_lease_using_subcommand release" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
+complete -c lease -n "__fish_lease_using_subcommand release" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand release" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand release" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand status" -l watch -d 'Show again and again until interrupted; a word that is no duration is a KEY [default interval: 2s]' -r
-complete -c lease -n "__fish_lease_using_subcommand status" -l format -d 'How the leases are shown' -r -f -a "table\t'Columns for people'
-json\t'A JSON array of objects'"
-complete -c lease -n "__fish_lease_using_subcommand status" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
-complete -c lease -n "__fish_lease_using_subcommand status" -l table -d 'The table that holds the leases: schema.table, or a bare name for one in public' -r
-complete -c lease -n "__fish_lease_using_subcommand status" -l db-timeout -d 'The most that one database operation may take, connecting included' -r
-complete -c lease -n "__fish_lease_using_subcommand status" -l all -d 'Show the free ones too'
-complete -c lease -n "__fish_lease_using_subcommand status" -l exit-code -d 'Exit with 0 if every named key is held, with 1 if not'
-complete -c lease -n "__fish_lease_using_subcommand status" -s q -l quiet -d 'Errors only: a skipped run says nothing'
-complete -c lease -n "__fish_lease_using_subcommand status" -s v -l verbose -d 'Say what is done, step by step, on stderr'
+complete -c lease -n "__fish_lease_using_subcommand status" -l watch -d 'Show the leases again at this interval until interrupted; an argument that is not a duration is taken as a KEY [default interval: 2s]' -r
+complete -c lease -n "__fish_lease_using_subcommand status" -l format -d 'Print the leases in this format' -r -f -a "table\t'Columns with a heading'
+json\t'A JSON array, one object for each key'"
+complete -c lease -n "__fish_lease_using_subcommand status" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
+complete -c lease -n "__fish_lease_using_subcommand status" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
+complete -c lease -n "__fish_lease_using_subcommand status" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand status" -l all -d 'Show free keys too'
+complete -c lease -n "__fish_lease_using_subcommand status" -l exit-code -d 'Exit 0 if every named key is held, and 1 if not'
+complete -c lease -n "__fish_lease_using_subcommand status" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
+complete -c lease -n "__fish_lease_using_subcommand status" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand status" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand init" -s d -l database-url -d 'Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql' -r
-complete -c lease -n "__fish_lease_using_subcommand init" -l table -d 'The table that holds the leases: schema.table, or a bare name for one in public' -r
-complete -c lease -n "__fish_lease_using_subcommand init" -l db-timeout -d 'The most that one database operation may take, connecting included' -r
-complete -c lease -n "__fish_lease_using_subcommand init" -l print -d 'Write the SQL to stdout instead; needs no database'
-complete -c lease -n "__fish_lease_using_subcommand init" -l with-fencing -d 'Add lease_check_fence and its table, in the schema of --table'
-complete -c lease -n "__fish_lease_using_subcommand init" -s q -l quiet -d 'Errors only: a skipped run says nothing'
-complete -c lease -n "__fish_lease_using_subcommand init" -s v -l verbose -d 'Say what is done, step by step, on stderr'
+complete -c lease -n "__fish_lease_using_subcommand init" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
+complete -c lease -n "__fish_lease_using_subcommand init" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
+complete -c lease -n "__fish_lease_using_subcommand init" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand init" -l print -d 'Print the SQL instead of running it; needs no database'
+complete -c lease -n "__fish_lease_using_subcommand init" -l with-fencing -d 'Also create lease_check_fence and its table, in the schema of --table'
+complete -c lease -n "__fish_lease_using_subcommand init" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
+complete -c lease -n "__fish_lease_using_subcommand init" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand init" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "run" -d 'Run a job while holding a lease'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "claim" -d 'Take a lease, for scripts'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "renew" -d 'Extend a lease that is held'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "release" -d 'Give a lease back, or take it from whoever has it'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "claim" -d 'Claim a lease in a script'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "renew" -d 'Renew a lease that you hold'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "release" -d 'Release a lease, or evict its holder'
 complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "status" -d 'Show who holds what, and until when'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "init" -d 'Make the table, or print the SQL that makes it'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "init" -d 'Create the lease table, or print the SQL for it'
 complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -1,9 +1,9 @@
 //! The table of exit codes. Scripts rely on it; README.md and the man pages print it.
 //!
-//! 75 is `EX_TEMPFAIL` and 69 is `EX_UNAVAILABLE` of sysexits(3); 125 to 127 are what env(1), nohup(1) and
-//! timeout(1) use; 76 stands beside 75 on purpose: "not yours" and "no longer yours".
+//! 75 is `EX_TEMPFAIL` and 69 is `EX_UNAVAILABLE` of sysexits(3). 125 to 127 are used as by env(1), nohup(1) and
+//! timeout(1). 76 is next to 75 on purpose: "not yours" and "no longer yours".
 
-/// How `lease` ends, when it is not by the signal or the code of a job.
+/// How `lease` ends, unless it ends as its job did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -15,7 +15,7 @@ pub enum Exit {
     Usage = 2,
     /// The database can't be reached, did not answer in time, or refused.
     Unavailable = 69,
-    /// Someone else holds the lease.
+    /// Someone else holds the lease, or the key is cooling.
     Conflict = 75,
     /// The caller is not, or no longer, the holder.
     Lost = 76,
@@ -28,40 +28,38 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The code as the operating system gets it.
+    /// The exit code.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 }
 
-/// The table as it is printed, code and meaning; one place for help text, man pages and tests.
+/// The table as it is printed: code and meaning.
 pub const TABLE: &[(&str, &str)] = &[
     ("0", "done"),
-    ("1", "status --exit-code: not held"),
+    ("1", "status --exit-code: a named key is not held"),
     (
         "2",
-        "wrong usage, including a key, ttl or fence that can't be valid: nothing was touched",
+        "wrong usage, such as a key, ttl or fence that can't be valid; nothing was changed",
     ),
     (
         "69",
-        "the database can't be reached, did not answer in time, or refused (the message says which)",
+        "the database can't be reached, did not answer in time, or refused; the message says which",
     ),
     (
         "75",
-        "someone else holds the lease; also when --wait ran out",
+        "not now: someone else holds the lease, also after waiting for --wait, or the key is cooling; -E sets another code",
     ),
     (
         "76",
         "the lease is lost: the caller is not, or no longer, its holder",
     ),
     ("125", "lease itself failed"),
-    (
-        "126, 127",
-        "run: the command can't be executed, was not found (as a shell reports it)",
-    ),
+    ("126", "run: the command was found but can't be executed"),
+    ("127", "run: the command was not found"),
     (
         "other",
-        "run: the job's own code; a job ended by a signal ends lease by that signal (128 + n in a shell)",
+        "run: the job's own exit code; if a signal ended the job, lease ends by the same signal (128 + n in a shell)",
     ),
 ];

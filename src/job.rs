@@ -29,8 +29,8 @@ pub enum Foreground {
 /// What happens to the job when its lease is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnLoss {
-    /// It is stopped, and lease exits 76
+    /// Stop the job and exit 76
     Stop,
-    /// The loss is reported, and the job runs on unprotected
+    /// Report the loss; the job runs on without the lease
     Continue,
 }

@@ -1,17 +1,17 @@
-//! The command line: plain data and its help text. Nothing is read or written here but the arguments, and the
-//! variables that stand in for options; an empty variable is none.
+//! The command line: plain data and its help text. The only inputs are the arguments, and the variables that stand in for
+//! options. An empty variable counts as unset.
 //!
 //! | file | what happens there |
 //! |---|---|
-//! | `words` | what the values of options may be |
+//! | `value_parsers` | which values an option accepts |
 //! | `parse` | from the arguments to the types |
-//! | `manual` | what the manual says beyond the options |
+//! | `help_text` | what a manual page says beyond the options |
 //!
-//! `completions/` and `man/` are generated from these types; `cargo test --test generated` proves that they are current.
+//! `completions/` and `man/` are generated from these types. `cargo test --test generated` checks that they are current.
 
-pub mod manual;
+pub mod help_text;
 mod parse;
-mod words;
+mod value_parsers;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -25,9 +25,9 @@ use crate::timing::Wait;
 
 pub use self::parse::parse;
 pub(crate) use self::parse::{RUN_USAGE, lacks};
-use self::words::{Named, code, db_timeout, hold_at_least, switch, text, ttl};
-pub use self::words::{WatchWord, duration, watch};
-pub(crate) use self::words::{shown, without_passwords};
+use self::value_parsers::{Named, code, db_timeout, hold_at_least, switch, text, ttl};
+pub use self::value_parsers::{WatchWord, duration, watch};
+pub(crate) use self::value_parsers::{shown, without_passwords};
 
 /// Keep a job from running on two machines at once.
 ///
@@ -43,10 +43,10 @@ pub(crate) use self::words::{shown, without_passwords};
     subcommand_required = true,
     arg_required_else_help = false,
     max_term_width = 100,
-    after_long_help = manual::after_help("lease")
+    after_long_help = help_text::after_help("lease")
 )]
 pub struct Cli {
-    /// What every command takes.
+    /// The global options.
     #[command(flatten)]
     pub common: Common,
     /// The verb.
@@ -54,13 +54,13 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What every command takes.
+/// The global options.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "For every command")]
+#[command(next_help_heading = "Global options")]
 pub struct Common {
-    /// Where the database is: a libpq URI or key=value string; without it PGHOST, PGUSER, PGSERVICE... as with psql
+    /// Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]
     ///
-    /// A password on the command line can be seen by everybody on the machine. Put it into ~/.pgpass, a service file or
+    /// Every user of the machine can see a password on the command line. Put it into ~/.pgpass, a service file or
     /// LEASE_DATABASE_URL instead.
     #[arg(
         short = 'd',
@@ -73,7 +73,7 @@ pub struct Common {
     )]
     pub database_url: Option<String>,
 
-    /// The table that holds the leases: schema.table, or a bare name for one in public
+    /// Keep the leases in this table: schema.table, or a bare name for a table in public
     #[arg(
         long,
         value_name = "NAME",
@@ -85,15 +85,15 @@ pub struct Common {
     )]
     pub table: Table,
 
-    /// The most that one database operation may take, connecting included
+    /// Give up a database operation after this long, connecting included (10ms to 1day)
     #[arg(long, value_name = "DURATION", env = "LEASE_DB_TIMEOUT", default_value = "10s", global = true, hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(db_timeout))]
     pub db_timeout: Duration,
 
-    /// Errors only: a skipped run says nothing
+    /// Print errors only: a skipped run prints nothing
     #[arg(short, long, env = "LEASE_QUIET", global = true, hide_env_values = true, action = ArgAction::SetTrue, value_parser = Named::word(switch))]
     pub quiet: bool,
 
-    /// Say what is done, step by step, on stderr
+    /// Report each step on stderr
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }
@@ -103,60 +103,61 @@ pub struct Common {
 pub enum Command {
     /// Run a job while holding a lease
     ///
-    /// Claims the lease, runs COMMAND with FENCE, LEASE_KEY and LEASE_HOLDER in its environment, renews by heartbeat,
-    /// and releases when the job has ended. If the lease is lost, the job is stopped.
-    #[command(override_usage = RUN_USAGE, after_long_help = manual::after_help("run"))]
+    /// Claims the lease, runs COMMAND with FENCE, LEASE_KEY and LEASE_HOLDER in its environment, renews the lease by
+    /// heartbeat, and releases it when the job has ended. If the lease is lost, the job is stopped.
+    #[command(override_usage = RUN_USAGE, after_long_help = help_text::after_help("run"))]
     Run(Run),
-    /// Take a lease, for scripts
+    /// Claim a lease in a script
     ///
-    /// Prints the term for `eval "$(lease claim KEY)"`. Nothing renews it: call `lease renew` before it expires, and
-    /// `lease release` at the end.
-    #[command(after_long_help = manual::after_help("claim"))]
+    /// Prints the term as `export` commands. Claim and eval in two steps, so that a failed claim ends the script:
+    /// term=$(lease claim KEY) || exit; eval "$term"
+    ///
+    /// Nothing renews the lease. Call `lease renew` before it expires, and `lease release` at the end.
+    #[command(after_long_help = help_text::after_help("claim"))]
     Claim(ClaimArgs),
-    /// Extend a lease that is held
+    /// Renew a lease that you hold
     ///
-    /// With --ttl it expires that long from now, also where more was left. Without --ttl nothing is taken away: it expires
-    /// LEASE_TTL (or 60s) from now, or as before where that is later.
-    ///
-    /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them.
-    #[command(after_long_help = manual::after_help("renew"))]
+    /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them. Prints the
+    /// term with its new expiry.
+    #[command(after_long_help = help_text::after_help("renew"))]
     Renew(Renew),
-    /// Give a lease back, or take it from whoever has it
+    /// Release a lease, or evict its holder
     ///
-    /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them.
-    #[command(after_long_help = manual::after_help("release"))]
+    /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them. Releasing a
+    /// term a second time does no harm.
+    #[command(after_long_help = help_text::after_help("release"))]
     Release(ReleaseArgs),
     /// Show who holds what, and until when
-    #[command(after_long_help = manual::after_help("status"))]
+    #[command(after_long_help = help_text::after_help("status"))]
     Status(Status),
-    /// Make the table, or print the SQL that makes it
+    /// Create the lease table, or print the SQL for it
     ///
-    /// Harmless where the table exists. Needed only where the job's role may not create tables: everywhere else the first
-    /// claim makes it.
-    #[command(after_long_help = manual::after_help("init"))]
+    /// Needed only if the job's role may not create tables: otherwise the first claim creates the table. Running it again
+    /// does no harm.
+    #[command(after_long_help = help_text::after_help("init"))]
     Init(Init),
 }
 
-/// What a claim takes, for `run` and `claim` alike.
+/// The options of a claim, for `run` and `claim`.
 #[derive(Args, Debug)]
 pub struct Acquire {
-    /// How long the lease outlives its last heartbeat (100ms to 30days)
+    /// Let the lease expire this long after the claim or the last renewal (100ms to 30days)
     #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
     pub ttl: Duration,
 
-    /// Whether `ttl` was typed, and is no default: only then may a claim take away what its holder had left.
+    /// Whether `ttl` was typed. A default never shortens a lease.
     #[arg(skip)]
     pub ttl_was_typed: bool,
 
-    /// Keep trying for that long if someone else holds it; `forever` is allowed [default: no waiting]
+    /// Retry for up to this long if someone else holds the lease; `forever` is allowed [default: do not wait]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(str::parse::<Wait>))]
     pub wait: Option<Wait>,
 
-    /// Exit code when someone else holds the lease
+    /// Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure
     #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code(), allow_negative_numbers = true, value_parser = Named::value(code))]
     pub conflict_exit_code: u8,
 
-    /// The readable part of the holder; a random part is always added [default: host name]
+    /// Start the holder's name with this; a random part is always added [default: host name]
     #[arg(long, value_name = "NAME", value_parser = Named::word(text))]
     pub name: Option<String>,
 }
@@ -164,29 +165,29 @@ pub struct Acquire {
 /// Arguments of `lease run`.
 #[derive(Args, Debug)]
 pub struct Run {
-    /// How the lease is claimed.
+    /// The options of the claim.
     #[command(flatten)]
     pub acquire: Acquire,
 
-    /// Keep others out until this long after the claim, however short the job was
+    /// Keep the key closed until this long after the claim, even if the job ends sooner (at most 30days)
     ///
-    /// Replicas whose clocks differ by seconds then do not run the same minute of cron twice.
+    /// Replicas whose clocks differ by seconds then do not run the same cron minute twice.
     #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named::value(hold_at_least))]
     pub hold_at_least: Duration,
 
-    /// Time between renewals [default: ttl / 3, less if --grace leaves less]
+    /// Renew the lease this often [default: ttl / 3, or less if --grace leaves less room]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(duration))]
     pub heartbeat: Option<Duration>,
 
-    /// Between TERM and KILL when the job is stopped [default: ttl / 6, at most 10s, less if --heartbeat leaves less]
+    /// Wait this long between TERM and KILL when stopping the job [default: ttl / 6, at most 10s, or less if --heartbeat leaves less room]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(duration))]
     pub grace: Option<Duration>,
 
-    /// What becomes of the job when the lease is lost
+    /// Choose what happens to the job if the lease is lost
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
     pub on_loss: OnLoss,
 
-    /// What the lease is on: 1 to 1024 bytes of UTF-8
+    /// The key of the lease: 1 to 1024 bytes of UTF-8
     #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Key,
 
@@ -195,10 +196,10 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
-/// How a term is printed.
+/// The formats of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TermFormat {
-    /// Lines for a POSIX shell's eval
+    /// `export` commands for a POSIX shell
     Shell,
     /// One JSON object
     Json,
@@ -207,19 +208,19 @@ pub enum TermFormat {
 /// Arguments of `lease claim`.
 #[derive(Args, Debug)]
 pub struct ClaimArgs {
-    /// How the lease is claimed.
+    /// The options of the claim.
     #[command(flatten)]
     pub acquire: Acquire,
 
-    /// An exact identity, to claim again (extend) what that holder has: it is then good for --ttl from now on; without --ttl as before where that is later
+    /// Claim as exactly this holder, and so extend a lease that it already has; the default --ttl never shortens it
     #[arg(long, value_name = "ID", conflicts_with = "name", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
-    /// How the answer is printed
+    /// Print the answer in this format
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "shell")]
     pub format: TermFormat,
 
-    /// What the lease is on: 1 to 1024 bytes of UTF-8
+    /// The key of the lease: 1 to 1024 bytes of UTF-8
     #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Key,
 }
@@ -227,27 +228,27 @@ pub struct ClaimArgs {
 /// Arguments of `lease renew`.
 #[derive(Args, Debug)]
 pub struct Renew {
-    /// How long the lease is good from now on; without --ttl as before where that is later (100ms to 30days)
+    /// Set the expiry to this long from now, even if that shortens it; the default never shortens it (100ms to 30days)
     #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
     pub ttl: Duration,
 
-    /// Whether `ttl` was typed, and is no default: only then may it take away what was left.
+    /// Whether `ttl` was typed. A default never shortens a lease.
     #[arg(skip)]
     pub ttl_was_typed: bool,
 
-    /// Whose lease it is [default: LEASE_HOLDER]
+    /// Renew the term of this holder [default: LEASE_HOLDER]
     #[arg(long, value_name = "ID", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
-    /// The fence of the term [default: FENCE]
+    /// Renew the term with this fence [default: FENCE]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named::word(str::parse::<Fence>))]
     pub fence: Option<Fence>,
 
-    /// How the answer is printed
+    /// Print the answer in this format
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "shell")]
     pub format: TermFormat,
 
-    /// What the lease is on [default: LEASE_KEY]
+    /// The key of the term [default: LEASE_KEY]
     #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Option<Key>,
 }
@@ -255,58 +256,58 @@ pub struct Renew {
 /// Arguments of `lease release`.
 #[derive(Args, Debug)]
 pub struct ReleaseArgs {
-    /// Keep others out until this long after the claim
+    /// Keep the key closed until this long after the claim (at most 30days)
     #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named::value(hold_at_least))]
     pub hold_at_least: Duration,
 
-    /// Whose lease it is [default: LEASE_HOLDER]
+    /// Release the term of this holder [default: LEASE_HOLDER]
     #[arg(long, value_name = "ID", value_parser = Named::word(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
-    /// The fence of the term [default: FENCE; with --force only what is given here]
+    /// Release the term with this fence [default: FENCE; none with --force]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named::word(str::parse::<Fence>))]
     pub fence: Option<Fence>,
 
-    /// Take the lease from whoever has it; with --fence only if it is still that term
+    /// Evict the current holder; with --fence, only if the term still has that fence
     ///
-    /// An evicted run notices at its next heartbeat and stops its job. Until then both may run.
+    /// An evicted run notices at its next heartbeat and stops its job. Until then, its job and another one may both run.
     #[arg(long, requires = "key", conflicts_with = "holder")]
     pub force: bool,
 
-    /// What the lease is on [default: LEASE_KEY; with --force only what is given here]
+    /// The key of the term [default: LEASE_KEY; required with --force]
     #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
     pub key: Option<Key>,
 }
 
-/// How the leases are shown.
+/// The formats of `status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StatusFormat {
-    /// Columns for people
+    /// Columns with a heading
     Table,
-    /// A JSON array of objects
+    /// A JSON array, one object for each key
     Json,
 }
 
 /// Arguments of `lease status`.
 #[derive(Args, Debug)]
 pub struct Status {
-    /// Show the free ones too
+    /// Show free keys too
     #[arg(long)]
     pub all: bool,
 
-    /// Exit with 0 if every named key is held, with 1 if not
+    /// Exit 0 if every named key is held, and 1 if not
     #[arg(long, requires = "keys")]
     pub exit_code: bool,
 
-    /// Show again and again until interrupted; a word that is no duration is a KEY [default interval: 2s]
+    /// Show the leases again at this interval until interrupted; an argument that is not a duration is taken as a KEY [default interval: 2s]
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, conflicts_with = "exit_code", value_parser = Named::word(text))]
     pub watch: Option<Option<String>>,
 
-    /// How the leases are shown
+    /// Print the leases in this format
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]
     pub format: StatusFormat,
 
-    /// Which ones, in any state; * and ? are wildcards, \* and \? are not [default: all that are not free]
+    /// Keys to show, whatever their state; `*` and `?` are wildcards, `\*` and `\?` match literally [default: all that are not free]
     #[arg(value_name = "KEY", value_parser = Named::word(text))]
     pub keys: Vec<String>,
 }
@@ -314,11 +315,11 @@ pub struct Status {
 /// Arguments of `lease init`.
 #[derive(Args, Debug)]
 pub struct Init {
-    /// Write the SQL to stdout instead; needs no database
+    /// Print the SQL instead of running it; needs no database
     #[arg(long)]
     pub print: bool,
 
-    /// Add lease_check_fence and its table, in the schema of --table
+    /// Also create lease_check_fence and its table, in the schema of --table
     #[arg(long)]
     pub with_fencing: bool,
 }
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_option_after_the_key_is_no_command() {
+    fn a_mistyped_option_after_the_key_is_not_taken_as_the_command() {
         assert!(Cli::try_parse_from(["lease", "run", "k", "--tll", "3s", "ls"]).is_err());
     }
 }

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 
-use super::words::shown;
+use super::value_parsers::shown;
 use super::{Cli, Command as Verb};
 use crate::lease::Key;
 

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
+
+use pglease::timing::{self, Timing, Ttl};
 
 use crate::support::programs::find;
 use crate::support::{Lease, keeper, key, programs, shared, skip};
@@ -66,4 +69,45 @@ fn the_command_of_the_unit_is_one_that_lease_takes() {
         .output();
     let unit_ignores = unit.contains("\nSuccessExitStatus=75\n");
     assert!(unit_ignores && late.code == Some(75), "{late}");
+}
+
+/// The value of a field in the CronJob's pod template.
+fn of_the_pod(field: &str) -> String {
+    let pod = shown("in the CronJob, below jobTemplate.spec.template.spec");
+    let start = format!("{field}: ");
+    let value = pod.lines().find_map(|line| line.strip_prefix(&start));
+    value.unwrap_or_else(|| panic!("no {field}")).to_owned()
+}
+
+#[test]
+fn a_skipped_run_of_the_cronjob_is_a_success_that_kubernetes_does_not_retry() {
+    let command: Vec<String> =
+        serde_json::from_str(&of_the_pod("command")).expect("a list of texts");
+    assert_eq!(command[0], "lease");
+    let key = key();
+    let words = |job: &'static str| {
+        let (key, command) = (key.clone(), command.clone());
+        command.into_iter().skip(1).map(move |word| match &*word {
+            "nightly" => key.clone(),
+            "/usr/local/bin/report" => job.to_owned(),
+            _ => word,
+        })
+    };
+    Lease::new(words("true"))
+        .on(shared())
+        .output()
+        .expect_code(0);
+    let late = Lease::new(words("false")).on(shared()).output();
+    let late = late.expect_code(0);
+    assert!(late.stderr.contains("--hold-at-least"), "{late}");
+}
+
+#[test]
+fn kubernetes_waits_for_longer_than_lease_takes_to_stop_a_job_and_to_release() {
+    let seconds = of_the_pod("terminationGracePeriodSeconds");
+    let waits = Duration::from_secs(seconds.parse().expect("a number"));
+    let ttl = Ttl::new(timing::DEFAULT_TTL).expect("the default");
+    let limit = timing::DEFAULT_DB_TIMEOUT;
+    let defaults = Timing::new(ttl, None, None, limit).expect("they fit");
+    assert!(waits > defaults.grace() + limit, "{waits:?}");
 }

@@ -32,9 +32,7 @@ pub(crate) fn recipe(name: &str) -> String {
 #[track_caller]
 pub(crate) fn readme() -> String {
     let readme = include_str!("../../README.md");
-    let (_, section) = readme
-        .split_once("## Fencing to the end\n")
-        .expect("the section");
+    let (_, section) = readme.split_once("## Fencing\n").expect("the section");
     let from = section.find("    psql -Xq").expect("psql");
     let (commands, _) = section[from..].split_once("\n    SQL\n").expect("the end");
     let lines = commands

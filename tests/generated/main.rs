@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
-use pglease::cli::{Cli, manual};
+use pglease::cli::{Cli, help_text};
 
 use page::page;
 
@@ -166,7 +166,7 @@ fn a_synopsis_shows_every_option_with_its_value_and_what_is_required_without_bra
 #[test]
 fn the_readme_shows_the_tables_of_the_manual() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
-    for (term, meaning) in manual::FATES.iter().chain(pglease::exit::TABLE) {
+    for (term, meaning) in help_text::FATES.iter().chain(pglease::exit::TABLE) {
         let row = format!("| {term} | {meaning} |");
         assert!(readme.contains(&row), "README.md lacks: {row}");
     }

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use pglease::cli::manual::{self, Block};
+use pglease::cli::help_text::{self, Block};
 
 use super::{extra_pages, verbs};
 
@@ -40,7 +40,7 @@ pub(super) fn page(command: &Command, verb: &str) -> Vec<u8> {
         man.render_subcommands_section(&mut out).expect("memory");
     }
     let mut roff = Roff::new();
-    for section in manual::sections(verb) {
+    for section in help_text::sections(verb) {
         roff.control("SH", [section.title]);
         for (place, block) in section.blocks.iter().enumerate() {
             match block {

@@ -1,0 +1,228 @@
+//! The pages of `lease` itself and of every verb but `run`.
+
+use super::section::{Block, EXIT, Section, VARIABLES};
+
+pub(super) const MAIN: &[Section] = &[
+    Section {
+        title: "EXAMPLES",
+        blocks: &[
+            Block::Text("A crontab line, the same on every replica:"),
+            Block::Code(
+                "0 4 * * * lease run -q --hold-at-least 5m nightly -- /usr/local/bin/report",
+            ),
+            Block::Text("Show who holds what:"),
+            Block::Code("lease status"),
+        ],
+    },
+    Section {
+        title: "WHAT IS NOT PROMISED",
+        blocks: &[Block::Text(
+            "A lease alone is not mutual exclusion. A whole machine can freeze and thaw, a process can leave the job's process group, and the server's clock can jump. Only the resource that is written to can refuse a stale writer, by remembering the largest fence that it has seen; see lease-fencing(7). Until that check is in place, jobs must be idempotent.",
+        )],
+    },
+    VARIABLES,
+    EXIT,
+];
+
+const TERM_FIELDS: &[(&str, &str)] = &[
+    ("key", "the key"),
+    ("holder", "the holder"),
+    ("fence", "the fence, a number"),
+    (
+        "acquired_at",
+        "the time of the grant, by the server's clock, in RFC 3339 and UTC",
+    ),
+    (
+        "expires_at",
+        "the time of the expiry, in the same form; LEASE_EXPIRES_AT in the shell format",
+    ),
+    (
+        "expires_in_ms",
+        "milliseconds until the expiry, by the server's clock at the moment of its answer",
+    ),
+];
+
+pub(super) const CLAIM: &[Section] = &[
+    Section {
+        title: "EXAMPLES",
+        blocks: &[
+            Block::Text(
+                "A whole script. Claim in one step and eval in the next: eval \"$(lease claim nightly)\" would go on without a lease if the claim failed, because eval of nothing succeeds.",
+            ),
+            Block::Code(
+                "term=$(lease claim --ttl 5m nightly) || exit\neval \"$term\"\ntrap 'lease release' EXIT\ntrap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM\n./first-half\nlease renew --ttl 5m >/dev/null || exit\n./second-half",
+            ),
+        ],
+    },
+    Section {
+        title: "OUTPUT",
+        blocks: &[
+            Block::Text(
+                "In the shell format, claim prints export commands for LEASE_KEY, LEASE_HOLDER, FENCE and LEASE_EXPIRES_AT, with the values quoted for a POSIX shell. With --format json it prints one object on one line:",
+            ),
+            Block::Terms(TERM_FIELDS),
+        ],
+    },
+    VARIABLES,
+    EXIT,
+];
+
+pub(super) const RENEW: &[Section] = &[
+    Section {
+        title: "EXAMPLES",
+        blocks: &[
+            Block::Text("Between two steps of a script that has claimed:"),
+            Block::Code("lease renew --ttl 5m >/dev/null || exit"),
+        ],
+    },
+    Section {
+        title: "HOW THE EXPIRY MOVES",
+        blocks: &[
+            Block::Text(
+                "--ttl sets the expiry to that long from now, even if this shortens it. Without --ttl, the expiry is LEASE_TTL (or 60s) from now, or stays as it is if that is later. A claim with --holder by the current holder follows the same rules.",
+            ),
+            Block::Text(
+                "Only a lease that has not expired can be renewed. After a failed renewal the old expiry still counts, unless the exit code is 76.",
+            ),
+            Block::Text(
+                "Nothing renews the lease of a script by itself, and nothing stops the script when the lease is lost. Use lease run where you can.",
+            ),
+            Block::Text(
+                "A job under lease run does not need renew, because lease run renews for it. If the job renews its lease all the same, the next heartbeat sets the expiry back to the ttl of the run. With a --ttl that ends before the next heartbeat, the lease is lost and the job is stopped. If lease is killed before the next heartbeat, the lease stays for as long as the job has asked for.",
+            ),
+        ],
+    },
+    Section {
+        title: "OUTPUT",
+        blocks: &[
+            Block::Text(
+                "The same as the output of lease-claim(1), with the new expiry. With --format json:",
+            ),
+            Block::Terms(TERM_FIELDS),
+        ],
+    },
+    VARIABLES,
+    EXIT,
+];
+
+pub(super) const RELEASE: &[Section] = &[
+    Section {
+        title: "EXAMPLES",
+        blocks: &[
+            Block::Text("At the end of a script that has claimed:"),
+            Block::Code("lease release"),
+            Block::Text("Evict a holder that hangs, if it still has the fence that status showed:"),
+            Block::Code("lease release --force --fence 1796098343884123 nightly"),
+        ],
+    },
+    VARIABLES,
+    EXIT,
+];
+
+pub(super) const STATUS: &[Section] = &[
+    Section {
+        title: "STATES",
+        blocks: &[Block::Terms(&[
+            ("held", "a holder has it"),
+            (
+                "expired",
+                "the holder vanished without releasing; the next claim gets it",
+            ),
+            (
+                "cooling",
+                "released, but kept closed by --hold-at-least until it expires",
+            ),
+            ("free", "released, or never claimed"),
+        ])],
+    },
+    Section {
+        title: "COLUMNS",
+        blocks: &[
+            Block::Terms(&[
+                (
+                    "KEY",
+                    "the key; control characters are shown as escapes, here and in HOLDER",
+                ),
+                ("STATE", "see STATES"),
+                (
+                    "HOLDER",
+                    "the holder; in state expired, the holder that vanished",
+                ),
+                (
+                    "FENCE",
+                    "the fence of the current term, or of the last one if there is none",
+                ),
+                (
+                    "HELD FOR",
+                    "how long the holder has had the lease; in state expired, how long it had it until the expiry",
+                ),
+                (
+                    "EXPIRES IN",
+                    "the time until the expiry; in state expired, how long ago that was",
+                ),
+            ]),
+            Block::Text(
+                "A dash means that there is no such value. All times are by the server's clock. A missing table counts as a table without leases. status needs only SELECT on the table, and works on a standby.",
+            ),
+        ],
+    },
+    Section {
+        title: "JSON",
+        blocks: &[
+            Block::Text(
+                "With --format json, status prints an array with one object for each key. A field without a value is null.",
+            ),
+            Block::Terms(&[
+                ("key", "the key"),
+                ("state", "held, expired, cooling or free"),
+                ("holder", "the holder; null in the states cooling and free"),
+                ("fence", "the fence of the current or last term, a number"),
+                ("acquired_at", "the time of the grant, in RFC 3339 and UTC"),
+                ("expires_at", "the time of the expiry, in RFC 3339 and UTC"),
+                (
+                    "expires_in_ms",
+                    "milliseconds until the expiry; negative once it has passed",
+                ),
+                (
+                    "held_for_ms",
+                    "milliseconds since the grant, or from the grant to the expiry once that has passed; null if there is no holder",
+                ),
+            ]),
+        ],
+    },
+    Section {
+        title: "EXAMPLES",
+        blocks: &[
+            Block::Text("For a monitor: does anybody hold the nightly job?"),
+            Block::Code("lease status -q --exit-code nightly"),
+            Block::Text("The keys of one service, as JSON:"),
+            Block::Code("lease status --format json 'billing-*'"),
+        ],
+    },
+    VARIABLES,
+    EXIT,
+];
+
+pub(super) const INIT: &[Section] = &[
+    Section {
+        title: "EXAMPLES",
+        blocks: &[
+            Block::Text(
+                "If jobs may not create tables, the owner of the schema creates the table once and grants its use:",
+            ),
+            Block::Code(
+                "lease init\npsql \"$LEASE_DATABASE_URL\" -c 'GRANT SELECT, INSERT, UPDATE ON public.lease TO app'",
+            ),
+            Block::Text("For a migration tool:"),
+            Block::Code("lease init --print >migrations/042_lease.sql"),
+            Block::Text(
+                "If jobs write to PostgreSQL, add the check that refuses the writes of a stale holder, and name the role that may call it; see lease-fencing(7):",
+            ),
+            Block::Code(
+                "lease init --with-fencing\npsql \"$LEASE_DATABASE_URL\" -c 'GRANT EXECUTE ON FUNCTION public.lease_check_fence(text, bigint) TO app'",
+            ),
+        ],
+    },
+    VARIABLES,
+    EXIT,
+];

@@ -1,0 +1,172 @@
+//! The page of `lease run`.
+
+use super::section::{Block, Section, VARIABLES};
+use crate::exit;
+
+/// What happens to the job and the lease in each event. README.md shows the same table.
+pub const FATES: &[(&str, &str)] = &[
+    (
+        "the job ends",
+        "lease stops what the job left in its process group (TERM, grace period, KILL), releases the lease and exits with the job's exit code",
+    ),
+    (
+        "a signal kills the job",
+        "the same, except that lease ends by the same signal",
+    ),
+    (
+        "lease gets INT, TERM, HUP, QUIT, USR1, USR2, WINCH or CONT",
+        "the job's process group receives the signal once and is not killed; the lease is renewed until the job ends",
+    ),
+    (
+        "lease gets INT or TERM while it is already stopping the job, or what the job left",
+        "the job's process group is killed at once",
+    ),
+    (
+        "lease is killed (KILL, a crash)",
+        "the watchdog stops the job at once, and the lease expires at most a ttl after its last heartbeat",
+    ),
+    (
+        "lease is stopped (STOP) or hangs",
+        "the watchdog stops the job before the lease expires; when lease runs again, it reports the loss and exits 76",
+    ),
+    (
+        "starting the job takes so long that it would have to be stopped at once",
+        "lease does not start the job, releases the lease, says so and exits 76, even with --on-loss continue",
+    ),
+    (
+        "the database is unreachable",
+        "lease retries the renewal; if none succeeds in time, it stops the job before the lease expires and exits 76",
+    ),
+    (
+        "the lease is evicted (release --force, a row changed by hand), or the job releases it",
+        "lease notices at the next heartbeat or at the end of the job, stops the job, says why and exits 76",
+    ),
+    (
+        "the terminal is closed",
+        "the terminal sends HUP to the job's process group; a job that goes on keeps its lease",
+    ),
+    (
+        "Ctrl-Z, or lease gets TSTP",
+        "the job and lease are suspended; if they are resumed in time, both carry on; otherwise the lease is lost and the job is stopped",
+    ),
+    (
+        "the machine is suspended",
+        "if it wakes up after the deadline, the job is killed at once; what the job writes in that moment only a fence check refuses",
+    ),
+    (
+        "lease and its watchdog are killed or stopped together",
+        "nothing stops the job, and it outlives its lease; only a fence check refuses what it writes then",
+    ),
+    (
+        "the watchdog is killed",
+        "lease starts another one; if it cannot, it stops the job",
+    ),
+];
+
+pub(super) const RUN: &[Section] = &[
+    Section {
+        title: "EXAMPLES",
+        blocks: &[
+            Block::Text(
+                "One of several replicas runs the report and the others skip it silently. --hold-at-least keeps replicas whose clocks differ by less than 5 minutes from running the same night twice:",
+            ),
+            Block::Code(
+                "0 4 * * * lease run -q --hold-at-least 5m nightly -- /usr/local/bin/report",
+            ),
+            Block::Text("Wait for the other replica instead of skipping:"),
+            Block::Code("lease run --wait 10m deploy -- ./deploy.sh"),
+            Block::Text(
+                "Several commands need a shell. In a pipeline, pipefail keeps the failure of pg_dump from being hidden by gzip:",
+            ),
+            Block::Code("lease run backup -- bash -o pipefail -c 'pg_dump app | gzip >app.gz'"),
+        ],
+    },
+    Section {
+        title: "WHAT HAPPENS TO THE JOB AND THE LEASE",
+        blocks: &[
+            Block::Terms(FATES),
+            Block::Text(
+                "\"In time\" means before the deadline minus the grace period. The deadline is shortly before the lease expires; see DURATIONS. After a stop by the watchdog, lease itself says so, or the watchdog does if lease is gone.",
+            ),
+            Block::Text(
+                "If the database fails for the moment at the claim or at the release, lease retries for up to --db-timeout; a claim with --wait is retried for that long.",
+            ),
+            Block::Text(
+                "With --on-loss continue there is no watchdog. lease only reports the loss, and the job runs on without the lease.",
+            ),
+        ],
+    },
+    Section {
+        title: "THE JOB",
+        blocks: &[
+            Block::Text(
+                "The job is COMMAND with its arguments, started without a shell, in a process group of its own. It gets FENCE, LEASE_KEY and LEASE_HOLDER in its environment, the stdin, stdout and stderr of lease, and the terminal if there is one.",
+            ),
+            Block::Text(
+                "Only the job's process group is stopped. A process that has left the group (a daemon, setsid) is not touched. Neither is work that the job has started elsewhere, as docker run, ssh and kubectl exec do.",
+            ),
+            Block::Text(
+                "A lease run or claim inside the job that asks for the key of this very run exits 75 at once, even with --wait.",
+            ),
+            Block::Text(
+                "lease cannot stop a job that runs as another user, unless lease is root. Write sudo -u app lease run ..., not lease run ... sudo -u app ....",
+            ),
+        ],
+    },
+    Section {
+        title: "HOLD AT LEAST",
+        blocks: &[
+            Block::Text(
+                "A job can be shorter than the clock skew between two machines. The late replica would then find the key free and run the job a second time. With --hold-at-least the key stays closed (cooling) until that long after the claim, however short the job was. Make it longer than the clock skew between the machines, and shorter than the time between two runs.",
+            ),
+            Block::Text("The key opens earlier in these cases:"),
+            Block::Terms(&[
+                (
+                    "lease is killed, or cannot release within --db-timeout",
+                    "the key opens when the ttl ends; in the second case a message says when",
+                ),
+                (
+                    "somebody evicts the run, or the job releases its own lease",
+                    "the key opens at once, unless that release has a --hold-at-least of its own",
+                ),
+                ("COMMAND cannot be started", "the key opens at once"),
+            ]),
+        ],
+    },
+    Section {
+        title: "DURATIONS",
+        blocks: &[
+            Block::Text(
+                "Durations are written 500ms, 30s, 5m or '1h 30m'. A longer ttl survives a longer outage of the database, and makes others wait longer for a holder that died. With a ttl below 2 seconds, a pause of a busy machine can be enough to lose the lease.",
+            ),
+            Block::Terms(&[
+                ("--ttl", "60s; from 100ms to 30days"),
+                (
+                    "--heartbeat",
+                    "ttl / 3, or less if --grace leaves less room; at least 10ms",
+                ),
+                (
+                    "--grace",
+                    "ttl / 6 but at most 10s, or less if --heartbeat leaves less room",
+                ),
+                (
+                    "--db-timeout",
+                    "10s; from 10ms to 1day; a renewal is given up after a heartbeat at the latest",
+                ),
+            ]),
+            Block::Text(
+                "Two heartbeats and the grace period must fit into the ttl, with a margin to spare: 250ms, but at most a tenth and at least a hundredth of the ttl. The deadline is the end of the ttl minus this margin, counted from the moment when the last successful renewal was sent. TERM is sent a grace period before the deadline, and KILL at the deadline.",
+            ),
+        ],
+    },
+    VARIABLES,
+    Section {
+        title: "EXIT STATUS",
+        blocks: &[
+            Block::Terms(exit::TABLE),
+            Block::Text(
+                "The exit code of the job is passed on. A job that itself exits 69, 75, 76 or 125 can be told apart only by the messages on stderr; -E sets another code for a conflict. Where a non-zero code causes a retry, as in a Kubernetes CronJob, use -E 0.",
+            ),
+        ],
+    },
+];
