@@ -26,6 +26,33 @@ pub enum Foreground {
     Other,
 }
 
+/// What one look at the job's group has found.
+///
+/// Only [`Empty`](Self::Empty) is a proof by itself: it is what the kernel answers to a signal. Everything else is read from
+/// /proc process by process, while processes start others and end; see `process::group` for what it is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// The group has no member, not even a zombie.
+    Empty,
+    /// The group has members, and no look has found one that is alive.
+    OnlyZombies {
+        /// Whether a signal to the group reaches every one of those that were found.
+        reached: bool,
+    },
+    /// The group has live members.
+    Alive {
+        /// How many were found.
+        count: usize,
+        /// When the newest of them was started, in a unit of the kernel's: more, if it was later.
+        newest: u64,
+    },
+    /// The group has members, and it can't be told whether one is alive.
+    Unknown {
+        /// Whether a signal to the group reaches at least one of them.
+        reached: bool,
+    },
+}
+
 /// What happens to the job when its lease is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnLoss {

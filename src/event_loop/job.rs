@@ -7,7 +7,7 @@ use std::io;
 use super::{EventLoop, Input};
 use crate::clock::BootTime;
 use crate::heartbeat::Heartbeat;
-use crate::job::{Foreground, OnLoss, Signo};
+use crate::job::{Foreground, Leftovers, OnLoss, Signo};
 use crate::lease::Lease;
 use crate::output;
 use crate::process::{self, Job, Launch, NoProgram, SpawnError, Terminal};
@@ -222,9 +222,9 @@ impl EventLoop {
         }
     }
 
-    pub(super) fn count_leftovers(&self) -> Event {
+    pub(super) fn look_at_leftovers(&self) -> Event {
         let job = self.job.as_ref().and_then(|c| c.job.as_ref());
-        Event::Leftovers(job.map_or(0, |job| job.group().count()))
+        Event::Leftovers(job.map_or(Leftovers::Empty, |job| job.group().look()))
     }
 }
 

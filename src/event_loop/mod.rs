@@ -188,7 +188,7 @@ impl EventLoop {
             Action::DismissWatchdog => self.dismiss_watchdog(),
             Action::TakeTerminal { restore_modes } => self.take_terminal(restore_modes),
             Action::GiveTerminal => self.give_terminal(),
-            Action::CountLeftovers => events.push_back(self.count_leftovers()),
+            Action::LookAtLeftovers => events.push_back(self.look_at_leftovers()),
         }
         None
     }

@@ -131,18 +131,23 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             ),
             Level::Error,
         ),
-        Report::Leftovers(1) => (
-            format!("the job of {key} has ended and left 1 process in its group; stopping it"),
-            Level::Info,
-        ),
-        Report::Leftovers(count) => (
+        Report::Leftovers(left) => (
             format!(
-                "the job of {key} has ended and left {count} processes in its group; stopping them"
+                "the job of {key} has ended and left {} in its group; stopping {}",
+                processes(*left),
+                if *left == Some(1) { "it" } else { "them" }
             ),
             Level::Info,
         ),
-        Report::Killed => (
-            format!("what was left of the job of {key} was killed"),
+        Report::Killed { left, forking } => (
+            format!(
+                "what was left of the job of {key} was killed{}",
+                match (left, forking) {
+                    (None, false) => String::new(),
+                    (Some(_), false) => format!(": {}", processes(*left)),
+                    (_, true) => format!(": {}, which kept starting others", processes(*left)),
+                }
+            ),
             Level::Info,
         ),
     }
@@ -193,6 +198,14 @@ fn not_released(key: &str, what: &NotReleased) -> String {
         )
     } else {
         format!("cannot release {key}: {failure}; it {expires} at {expires_at}{without}")
+    }
+}
+
+fn processes(count: Option<usize>) -> String {
+    match count {
+        Some(1) => "1 process".to_owned(),
+        Some(count) => format!("{count} processes"),
+        None => "processes".to_owned(),
     }
 }
 

@@ -1,4 +1,31 @@
-//! The job's process group: signalling it without ever hitting a stranger, and counting who is left in it.
+//! The job's process group: signalling it without ever hitting a stranger, and telling who is left in it.
+//!
+//! # When nothing of a group acts any more
+//!
+//! **A signal proves, a look does not.** The kernel signals a group in one piece against fork(2), exit(2) and setpgid(2): it
+//! holds the lock that each of those takes to add or remove a member. `ESRCH` therefore proves that the group is empty. /proc
+//! is read process by process. Between two of these reads a process can start another and end, so a look that finds nobody
+//! alive proves nothing. The group may then consist of zombies, which can stay for long, since a parent that has left the
+//! group need not ask for them; or it may keep forking.
+//!
+//! **KILL to the group makes an end of forking.** Every member of that moment gets it, whether it runs, sleeps, is stopped
+//! or traced, waits for the child of its vfork(2), or is in the middle of a fork(2): fork looks for a fatal signal as its last
+//! step, under that same lock, and fails. Either the child was there already and got KILL too, or it never comes to be. KILL
+//! can't be ignored, blocked or taken back. So from that moment on the group gets no member by fork, and each member goes on
+//! at most to the end of the system call that it is in. (That can last: uninterruptible sleep. It may also be a write. So KILL
+//! alone is not enough.)
+//!
+//! **A look after it finds all who are left.** Nobody comes to be any more who could be missed, so whoever is alive in the
+//! group is in the list and is seen to be alive, also in uninterruptible sleep or stopped by a tracer on its way out. If all
+//! that the look finds are zombies, nothing of the group acts any more, and nothing will. The look has to begin after the
+//! KILL was sent; the answer to an earlier one says nothing.
+//!
+//! **What this does not cover.** KILL does not reach a process of another user, if `lease` may not signal it: kill(2) answers
+//! `EPERM` only if it reaches none at all, and without a word leaves out some. [`Leftovers`] says `reached: false` if it can
+//! be seen. While such a process lives, `lease` can only wait. If all that is found are zombies, and one of them is out of
+//! reach, looks for a while (a second, in `supervise`) have to do. A process that has left the group can come back to it with
+//! setpgid(2); leaving it is outside the promise anyway. And without /proc zombies can't be told from processes that are about
+//! to end. After KILL they get that while too.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -7,7 +34,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use libc::pid_t;
 
 use super::procfs;
-use crate::job::Signo;
+use crate::job::{Leftovers, Signo};
 
 /// `PIDFD_SIGNAL_PROCESS_GROUP` of `<linux/pidfd.h>`, Linux 6.9.
 const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
@@ -132,20 +159,38 @@ impl Group {
         )
     }
 
-    /// How many live processes the group has, zombies left out.
-    ///
-    /// A zombie can stay for long: its parent may have left the group and never ask for it. It does nothing any more, so
-    /// the run does not wait for it. Where /proc can't be read, a group that is not empty counts as one.
+    /// One look at who is in the group. What it is worth is told at the top of this file.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub fn look(&self) -> Leftovers {
         // The common case, an empty group, takes one system call and does not read /proc.
-        if let Err(e) = self.signal(0)
-            && e.raw_os_error() == Some(libc::ESRCH)
-        {
-            return 0;
+        let reached = match self.signal(0) {
+            Ok(()) => true,
+            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => return Leftovers::Empty,
+            Err(_) => false,
+        };
+        let Some(members) = procfs::members(self.id.pid) else {
+            return Leftovers::Unknown { reached };
+        };
+        if members.alive > 0 {
+            return Leftovers::Alive {
+                count: members.alive,
+                newest: members.newest,
+            };
         }
-        procfs::live_members(self.id.pid).unwrap_or(1)
+        match (reached, members.zombies.into_iter().any(is_out_of_reach)) {
+            (true, false) => Leftovers::OnlyZombies { reached: true },
+            (true | false, true) => Leftovers::OnlyZombies { reached: false },
+            // Who has refused the signal is not to be seen.
+            (false, false) => Leftovers::Unknown { reached: false },
+        }
     }
+}
+
+/// Whether this process, or another one that has its number by now, may not be signalled.
+fn is_out_of_reach(pid: pid_t) -> bool {
+    // SAFETY: kill(2) reads no memory, and signal 0 does nothing.
+    let refused = unsafe { libc::kill(pid, 0) } != 0;
+    refused && io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
 /// pidfd_send_signal(2), with the siginfo that kill(2) sends.

@@ -1,9 +1,13 @@
 //! What /proc says about processes: who is in a group, who is stopped, whose group is orphaned.
 
+use std::collections::HashSet;
 use std::fs;
 
 use libc::pid_t;
-use nix::unistd::{Pid, getpgid, getpgrp, getppid, getsid};
+use nix::unistd::{Pid, getpgid, getpgrp, getpid, getppid, getsid};
+
+/// How often [`members`] lists the processes again at most.
+const LISTINGS: usize = 8;
 
 /// A line of /proc/PID/stat, as far as it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +16,8 @@ struct Stat {
     parent: pid_t,
     group: pid_t,
     session: pid_t,
+    threads: u64,
+    started: u64,
 }
 
 impl Stat {
@@ -30,32 +36,80 @@ impl Stat {
             parent: fields.next()?.parse().ok()?,
             group: fields.next()?.parse().ok()?,
             session: fields.next()?.parse().ok()?,
+            // Fields 20 and 22.
+            threads: fields.nth(13)?.parse().ok()?,
+            started: fields.nth(1)?.parse().ok()?,
         })
     }
 
+    /// Whether the process does nothing any more. The state is that of its first thread, which can have ended before the
+    /// others.
     const fn is_dead(self) -> bool {
-        matches!(self.state, b'Z' | b'X')
+        match self.state {
+            b'Z' => self.threads <= 1,
+            b'X' => true,
+            _ => false,
+        }
     }
 }
 
-/// Every process that /proc shows; `None` if it shows none, not even this one.
-fn all() -> Option<Vec<Stat>> {
-    let found: Vec<Stat> = fs::read_dir("/proc")
-        .ok()?
-        .flatten()
-        .filter_map(|entry| Stat::of(entry.file_name().to_str()?.parse().ok()?))
-        .collect();
-    (!found.is_empty()).then_some(found)
+/// The ids of all processes; `None` if /proc is not there, or is that of another world, whose numbers mean others.
+fn listing() -> Option<Vec<pid_t>> {
+    let own = getpid().to_string();
+    if fs::read_link("/proc/self").ok()?.as_os_str() != own.as_str() {
+        return None;
+    }
+    let entries = fs::read_dir("/proc").ok()?.flatten();
+    Some(
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect(),
+    )
 }
 
-/// How many processes of this group are alive, zombies left out; `None` if /proc can't tell.
-pub(super) fn live_members(group: pid_t) -> Option<usize> {
-    let all = all()?;
-    Some(
-        all.iter()
-            .filter(|p| p.group == group && !p.is_dead())
-            .count(),
-    )
+/// Who was found in a group.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    /// How many that live.
+    pub(super) alive: usize,
+    /// When the newest of those was started, in clock ticks since boot.
+    pub(super) newest: u64,
+    pub(super) zombies: Vec<pid_t>,
+}
+
+/// Who is in this group; `None` if /proc can't tell.
+///
+/// The processes are listed first and looked at one by one afterwards. One that has ended by then may have started another,
+/// which is not in the list. So they are listed again, and who is new is looked at, until nobody is new who could have done
+/// so. A group in which each process starts the next one and ends is seen that way; it is no proof, since a machine can start
+/// processes faster than they are looked at.
+pub(super) fn members(group: pid_t) -> Option<Members> {
+    let mut members = Members::default();
+    let mut seen = HashSet::new();
+    for _ in 0..LISTINGS {
+        let mut somebody_ended = false;
+        for pid in listing()? {
+            if !seen.insert(pid) {
+                continue;
+            }
+            match Stat::of(pid) {
+                Some(stat) if stat.group != group => {}
+                Some(stat) if stat.is_dead() => {
+                    members.zombies.push(pid);
+                    somebody_ended = true;
+                }
+                Some(stat) => {
+                    members.alive += 1;
+                    members.newest = members.newest.max(stat.started);
+                }
+                None => somebody_ended = true,
+            }
+        }
+        if members.alive > 0 || !somebody_ended {
+            break;
+        }
+    }
+    Some(members)
 }
 
 /// Whether the process runs or sleeps at this moment; false if it is stopped or dead, or /proc can't tell.
@@ -80,7 +134,8 @@ pub(super) fn own_group_is_orphaned() -> bool {
         return false;
     }
     // The parent is a script in the same group, perhaps; its own parent may be the shell that continues both.
-    !all().unwrap_or_default().iter().any(|p| {
+    let all = listing().unwrap_or_default();
+    !all.into_iter().filter_map(Stat::of).any(|p| {
         p.group == own.as_raw()
             && Some(p.session) == session.map(Pid::as_raw)
             && !p.is_dead()
@@ -94,20 +149,40 @@ mod tests {
 
     #[test]
     fn a_process_name_with_parentheses_and_spaces_does_not_confuse_the_fields() {
-        let stat = Stat::parse(b"71 (a) S 9 (b) Z 1 4711 4712 0 -1").expect("a line");
+        let stat =
+            Stat::parse(b"71 (a) S 9 (b) Z 1 4711 4712 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 99 0")
+                .expect("a line");
         assert_eq!(
             (stat.state, stat.parent, stat.group, stat.session),
             (b'Z', 1, 4711, 4712)
         );
-        assert!(Stat::parse(b"71 (\xff\xfe) R 1 12 12 0").is_some());
+        assert_eq!((stat.threads, stat.started), (3, 99));
+        let odd = b"71 (\xff\xfe) R 1 12 12 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99 0";
+        assert!(Stat::parse(odd).is_some());
         assert_eq!(Stat::parse(b"71 (x) R 1"), None);
         assert_eq!(Stat::parse(b""), None);
     }
 
     #[test]
+    fn a_process_whose_first_thread_has_ended_is_alive_while_others_run() {
+        let stat = |state, threads| Stat {
+            state,
+            parent: 1,
+            group: 2,
+            session: 3,
+            threads,
+            started: 4,
+        };
+        assert!(!stat(b'Z', 2).is_dead());
+        assert!(stat(b'Z', 1).is_dead());
+        assert!(!stat(b'R', 1).is_dead());
+    }
+
+    #[test]
     fn somebody_is_always_in_the_group_of_the_caller_and_it_runs() {
         let own = getpgrp().as_raw();
-        assert!(live_members(own).expect("/proc is there") >= 1);
-        assert!(is_running(nix::unistd::getpid().as_raw()));
+        let found = members(own).expect("/proc is there");
+        assert!(found.alive >= 1 && found.newest > 0, "{found:?}");
+        assert!(is_running(getpid().as_raw()));
     }
 }

@@ -56,8 +56,9 @@ pub enum Action {
     },
     /// Continue this process's own group: the neighbours in a pipeline, which the terminal has stopped.
     WakeNeighbours,
-    /// Count the live processes of the job's group, and answer with [`super::Event::Leftovers`].
-    CountLeftovers,
+    /// Look at the job's group, and answer with [`super::Event::Leftovers`]. A look that is asked for after a KILL must begin
+    /// after the KILL.
+    LookAtLeftovers,
     /// Release the term. Answer with [`super::Event::Release`].
     Release {
         /// The term.
@@ -131,10 +132,15 @@ pub enum Report {
     WatchdogDied,
     /// No watchdog can be had; the job is being stopped, or not started.
     Unprotected(String),
-    /// The job has ended and left this many processes in its group; they are being stopped.
-    Leftovers(usize),
+    /// The job has ended and left processes in its group, this many if that is known; they are being stopped.
+    Leftovers(Option<usize>),
     /// The grace is over (or was cut short by a signal); the job's group got KILL.
-    Killed,
+    Killed {
+        /// How many processes the last look has found, if there was one.
+        left: Option<usize>,
+        /// Whether processes were started in the group after it was told to end.
+        forking: bool,
+    },
     /// The lease was released.
     Released,
     /// The release found that the lease had been lost before the job ended.

@@ -1,7 +1,7 @@
 //! What can happen to a run.
 
 use crate::clock::BootTime;
-use crate::job::{Ended, Foreground, Signo};
+use crate::job::{Ended, Foreground, Leftovers, Signo};
 use crate::lease::{Grant, Loss, Release, Row};
 
 /// A grant or a renewal, and how long it can be trusted here.
@@ -85,8 +85,8 @@ pub enum Event {
     JobStopped(Signo, Foreground),
     /// The job's first process was continued.
     JobContinued,
-    /// How many live processes the job's group has: the answer to [`super::Action::CountLeftovers`].
-    Leftovers(usize),
+    /// What is in the job's group: the answer to [`super::Action::LookAtLeftovers`].
+    Leftovers(Leftovers),
     /// A renewal was granted.
     Renewed(Granted),
     /// A renewal failed in a way that may pass; a fragment for a message.

@@ -8,7 +8,7 @@
 //! | claiming | the database is asked for the lease, again and again if that may help | the grant, or the end of the wait |
 //! | settling | a grant that came late is renewed once | the answer |
 //! | starting | the watchdog is armed, then the job is started | the answer |
-//! | guarding | the job, or something of it, is there | an empty process group |
+//! | guarding | the job, or something of it, is there | the proof that nothing of its process group acts any more |
 //! | releasing | nothing of the job is left | the answer, or the end of the time for it |
 //! | done | [`Action::Finish`] was given | |
 //!

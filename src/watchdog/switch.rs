@@ -12,6 +12,11 @@ use crate::clock::BootTime;
 /// most of the grace to the job.
 const SLACK: Duration = Duration::from_millis(200);
 
+/// How long the watchdog stays at most after its KILL, to see the group gone. Whom KILL has hit starts nobody any more
+/// (`process::group`), so it has done what it can; zombies that nobody asks for keep a group for ever, and it can't tell them
+/// from others, since it does not read /proc.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
@@ -37,7 +42,8 @@ pub(super) struct Switch {
     kill_at: Option<BootTime>,
     /// Whether TERM is out of the question: sent from here, or by `lease`.
     termed: bool,
-    killed: bool,
+    /// When KILL was sent.
+    killed: Option<BootTime>,
     /// Whether the stop was this watchdog's own.
     acted: bool,
     /// Whether `lease` is gone, so that no message will follow.
@@ -53,7 +59,7 @@ impl Switch {
             deadline: None,
             kill_at: None,
             termed: false,
-            killed: false,
+            killed: None,
             acted: false,
             alone: false,
             goodbye: false,
@@ -106,13 +112,18 @@ impl Switch {
     }
 
     /// Whether a stop is under way whose end would be noticed by looking at the group.
-    pub(super) const fn is_stopping(&self) -> bool {
-        self.job && self.kill_at.is_some() && !self.killed
+    pub(super) fn is_stopping(&self, now: BootTime) -> bool {
+        self.job && self.kill_at.is_some() && !self.has_settled(now)
+    }
+
+    /// Whether the KILL was sent so long ago that the group is not looked at any more.
+    fn has_settled(&self, now: BootTime) -> bool {
+        self.killed.is_some_and(|at| now >= at + SETTLED)
     }
 
     /// Whether this watchdog, and not `lease`, has stopped the job, and is through with it.
-    pub(super) const fn has_stopped_the_job(&self) -> bool {
-        self.acted && (self.killed || !self.job)
+    pub(super) fn has_stopped_the_job(&self, now: BootTime) -> bool {
+        self.acted && (!self.job || self.has_settled(now))
     }
 
     fn begin(&mut self, now: BootTime) {
@@ -142,7 +153,7 @@ impl Switch {
         let Some(kill_at) = self.kill_at else {
             return Act::Wait(if self.job { self.begin_at() } else { None });
         };
-        if !self.job || self.killed {
+        if !self.job || self.has_settled(now) {
             // A live `lease` says goodbye in the end, even if it is frozen now; leaving before would look like a death.
             return if self.alone {
                 Act::Leave
@@ -150,8 +161,11 @@ impl Switch {
                 Act::Wait(None)
             };
         }
+        if let Some(at) = self.killed {
+            return Act::Wait(Some(at + SETTLED));
+        }
         if now >= kill_at {
-            self.killed = true;
+            self.killed = Some(now);
             self.acted |= self.alone || !self.termed;
             return Act::Kill;
         }
@@ -190,8 +204,11 @@ mod tests {
         assert_eq!(switch.act(at(10)), Act::Term);
         assert_eq!(switch.act(at(10)), Act::Wait(Some(at(4_010))));
         assert_eq!(switch.act(at(4_010)), Act::Kill);
-        assert_eq!(switch.act(at(4_010)), Act::Leave);
-        assert!(switch.has_stopped_the_job());
+        assert_eq!(switch.act(at(4_010)), Act::Wait(Some(at(5_010))));
+        assert!(!switch.has_stopped_the_job(at(4_010)));
+        switch.job_is_gone();
+        assert_eq!(switch.act(at(4_011)), Act::Leave);
+        assert!(switch.has_stopped_the_job(at(4_011)));
     }
 
     #[test]
@@ -211,8 +228,9 @@ mod tests {
         switch.hear(Message::Deadline(at(200_000)));
         assert_eq!(switch.act(at(79_999)), Act::Wait(Some(at(80_000))));
         assert_eq!(switch.act(at(80_000)), Act::Kill);
+        assert_eq!(switch.act(at(80_001)), Act::Wait(Some(at(81_000))));
         // It stays until it is told to go: leaving would look like a death.
-        assert_eq!(switch.act(at(80_001)), Act::Wait(None));
+        assert_eq!(switch.act(at(81_000)), Act::Wait(None));
         switch.pipe_closed(at(90_000));
         assert_eq!(switch.act(at(90_000)), Act::Leave);
     }
@@ -224,7 +242,7 @@ mod tests {
         assert_eq!(switch.act(at(1)), Act::Wait(Some(at(30_000))));
         switch.hear(Message::KillAt(at(40_000)));
         assert_eq!(switch.act(at(30_000)), Act::Kill);
-        assert!(!switch.has_stopped_the_job());
+        assert!(!switch.has_stopped_the_job(at(90_000)));
     }
 
     #[test]
@@ -237,12 +255,25 @@ mod tests {
     }
 
     #[test]
+    fn zombies_that_nobody_asks_for_keep_the_watchdog_for_a_second_and_no_longer() {
+        let mut switch = guarding(60_000);
+        switch.pipe_closed(at(59_000));
+        assert_eq!(switch.act(at(59_000)), Act::Term);
+        assert_eq!(switch.act(at(60_000)), Act::Kill);
+        assert!(switch.is_stopping(at(60_999)));
+        assert_eq!(switch.act(at(60_999)), Act::Wait(Some(at(61_000))));
+        assert!(!switch.is_stopping(at(61_000)));
+        assert!(switch.has_stopped_the_job(at(61_000)));
+        assert_eq!(switch.act(at(61_000)), Act::Leave);
+    }
+
+    #[test]
     fn a_goodbye_is_a_goodbye_whatever_else_is_in_the_pipe() {
         let mut switch = guarding(60_000);
         switch.hear(Message::Goodbye);
         switch.pipe_closed(at(70_000));
         assert_eq!(switch.act(at(70_000)), Act::Leave);
-        assert!(!switch.has_stopped_the_job());
+        assert!(!switch.has_stopped_the_job(at(90_000)));
     }
 
     #[test]
@@ -267,10 +298,10 @@ mod tests {
         let mut switch = guarding(60_000);
         switch.pipe_closed(at(0));
         assert_eq!(switch.act(at(0)), Act::Term);
-        assert!(switch.is_stopping());
+        assert!(switch.is_stopping(at(1)));
         switch.job_is_gone();
         assert_eq!(switch.act(at(1)), Act::Leave);
-        assert!(switch.has_stopped_the_job());
+        assert!(switch.has_stopped_the_job(at(1)));
     }
 
     #[test]

@@ -209,8 +209,9 @@ impl Watch<'_> {
             // `lease` that said goodbye closes like that of one that was killed.
             self.listen();
             self.look();
-            let act = self.switch.act(BootTime::now());
-            if self.switch.has_stopped_the_job() && !self.said && act != Act::Kill {
+            let now = BootTime::now();
+            let act = self.switch.act(now);
+            if self.switch.has_stopped_the_job(now) && !self.said {
                 self.said = true;
                 say(self.line);
             }
@@ -261,9 +262,10 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether the group is gone, while that matters.
+    /// Whether the group is gone, while that matters. Only the kernel's answer counts, never a look at /proc
+    /// (`process::group`).
     fn look(&mut self) {
-        if self.switch.is_stopping() && self.signal(0) {
+        if self.switch.is_stopping(BootTime::now()) && self.signal(0) {
             // A number is not given out while a group has it, so this one is sure until the next look, a moment from now.
             self.sure = true;
         }
@@ -283,11 +285,13 @@ impl Watch<'_> {
     }
 
     fn wait(&mut self, until: Option<BootTime>) {
+        let now = BootTime::now();
+        let stopping = self.switch.is_stopping(now);
         let until = match until {
-            Some(at) if self.switch.is_stopping() => Some(at.min(BootTime::now() + LOOK)),
+            Some(at) if stopping => Some(at.min(now + LOOK)),
             other => other,
         };
-        self.sure = self.sure && self.switch.is_stopping();
+        self.sure = self.sure && stopping;
         self.arm(until);
         let mut fds = [
             libc::pollfd {

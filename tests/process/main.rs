@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod forking;
 mod job;
 mod signals;
 mod starts;

@@ -19,7 +19,16 @@ pub fn instead_of(files: &[(&str, &str)]) -> Option<Vec<String>> {
         fs::write(&file, text).expect("a file");
         script += &format!("mount --bind {} {path} && ", file.display());
     }
-    script += "exec \"$@\"";
+    in_a_namespace(&script)
+}
+
+/// As [`instead_of`], for a command that is to find /proc empty, as where none was mounted.
+pub fn without_proc() -> Option<Vec<String>> {
+    in_a_namespace("mount -t tmpfs none /proc && ")
+}
+
+fn in_a_namespace(mounts: &str) -> Option<Vec<String>> {
+    let script = format!("{mounts}exec \"$@\"");
     let words = ["unshare", "-m", "sh", "-c", &script, "sh"].map(str::to_owned);
     let tried = Lease::program("true").wrapped(&words).output();
     (tried.code == Some(0)).then(|| words.to_vec())

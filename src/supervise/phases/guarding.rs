@@ -4,25 +4,25 @@
 //! |---|---|---|
 //! | running | the job runs and its lease is trusted | the job's end, or a reason to stop it |
 //! | stopping | TERM and CONT were sent, KILL is due | the job's end |
-//! | sweeping | the job is reaped; others of its group may be left | an empty group |
+//! | sweeping | the job is reaped; others of its group may be left | the proof that nothing of its group acts any more |
 //! | done | nothing of the job is left | |
+//!
+//! No run ends on a look that finds nobody alive: a group that keeps forking can look like that (`process::group` has the
+//! argument). It ends if the kernel says that the group is empty, or if a look that began after a KILL finds nothing but
+//! zombies. So a group of which nothing is to be seen twice in a row gets its KILL at once. Where not even that is a proof,
+//! since /proc is not there or a zombie has another user, the looks have to find the same for a second after the KILL.
 
 mod outside;
+mod sweep;
 
 use std::time::Duration;
 
 use libc::{SIGCONT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
+use self::sweep::Sweep;
 use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, OnLoss};
 use crate::supervise::{Action, Event, JobEnd, Outcome, Reason, Report, Word};
-
-/// The first pause between two looks at the leftovers; it doubles up to [`LONGEST_LOOK`]. A group that dies at once
-/// must not cost its run a noticeable time, one that takes its grace must not cost a scan of /proc every few
-/// milliseconds.
-const FIRST_LOOK: Duration = Duration::from_millis(2);
-/// The longest pause between two looks at the leftovers.
-const LONGEST_LOOK: Duration = Duration::from_millis(100);
 
 /// A stop under way.
 #[derive(Clone, Copy, Debug)]
@@ -31,19 +31,33 @@ struct Stop {
     kill_at: BootTime,
     /// Whether KILL was sent.
     killed: bool,
+    /// Whether it began when the job had to be dead already. Then the watchdog has killed it, and not this process, which
+    /// was stopped until now.
+    late: bool,
 }
 
-/// What is left of the job after its first process.
-#[derive(Clone, Copy, Debug)]
-struct Sweep {
-    ended: Ended,
-    /// Whether the job died of a Ctrl-C or Ctrl-\ that nobody else has seen.
-    interrupted: bool,
-    /// The stop of what is left, or the one that the job itself was under.
-    stop: Option<Stop>,
-    /// When to count again; `None` while an answer is awaited.
-    look_at: Option<BootTime>,
-    pause: Duration,
+impl Stop {
+    /// KILL, once, and what is said about it. Answers whether this was the time.
+    fn kill(&mut self, report: Option<Report>, out: &mut Vec<Action>) -> bool {
+        if self.killed {
+            return false;
+        }
+        self.killed = true;
+        out.push(Action::Signal(SIGKILL));
+        if !self.late {
+            out.extend(report.map(Action::Report));
+        }
+        true
+    }
+
+    /// KILL for a job whose first process is not reaped yet.
+    fn kill_the_job(&mut self, out: &mut Vec<Action>) {
+        let report = Report::Killed {
+            left: None,
+            forking: false,
+        };
+        self.kill(Some(report), out);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,10 +133,7 @@ impl Guarding {
         match self.stage {
             Stage::Running => self.enforces().then(|| self.deadline - self.grace),
             Stage::Stopping(stop) => (!stop.killed).then_some(stop.kill_at),
-            Stage::Sweeping(sweep) => {
-                let kill = sweep.stop.filter(|s| !s.killed).map(|s| s.kill_at);
-                [sweep.look_at, kill].into_iter().flatten().min()
-            }
+            Stage::Sweeping(sweep) => sweep.next_wakeup(),
             Stage::Done => None,
         }
     }
@@ -138,6 +149,8 @@ impl Guarding {
         event: Event,
         out: &mut Vec<Action>,
     ) -> Option<Finish> {
+        // Before the clock, which may send the KILL or ask for another look: an answer is one to the look before that.
+        let looked_after_kill = self.has_asked_after_kill();
         // The clock comes first: whatever is asked for, a job past its deadline is not given the terminal, continued or
         // signalled as if nothing had happened, and one found dead by a thawed `lease` was stopped by the watchdog. A
         // renewal is the one event that moves the deadline, so it is applied before the clock is looked at.
@@ -151,7 +164,9 @@ impl Guarding {
             }
             // Whoever continued it meant the job alone; if it was the terminal's user, `lease` got the same signal.
             Event::JobContinued => self.stopped = false,
-            Event::Leftovers(count) => return self.leftovers(now, count, out),
+            Event::Leftovers(found) => {
+                return self.leftovers(now, found, looked_after_kill, out);
+            }
             Event::Renewed(renewed) => {
                 self.renewed(renewed.deadline, out);
                 self.look_at_the_clock(now, out);
@@ -159,7 +174,7 @@ impl Guarding {
             Event::RenewFailed(message) => self.renew_failed(message, out),
             Event::Lost(loss) => self.lose(now, Reason::Over(loss), out),
             Event::NoHeartbeat(message) => self.no_heartbeat(now, message, out),
-            Event::Signal(signal) => self.signal(signal, out),
+            Event::Signal(signal) => self.signal(now, signal, out),
             Event::TerminalWanted(signal, foreground) => {
                 self.terminal_wanted(signal, foreground, out);
             }
@@ -192,17 +207,9 @@ impl Guarding {
             self.lose(now, Reason::NotRenewed(last), out);
         }
         match &mut self.stage {
-            Stage::Stopping(stop) => kill_when_due(stop, now, out),
-            Stage::Sweeping(sweep) => {
-                if let Some(stop) = &mut sweep.stop {
-                    kill_when_due(stop, now, out);
-                }
-                if sweep.look_at.is_some_and(|at| now >= at) {
-                    sweep.look_at = None;
-                    out.push(Action::CountLeftovers);
-                }
-            }
-            Stage::Running | Stage::Done => {}
+            Stage::Stopping(stop) if now >= stop.kill_at => stop.kill_the_job(out),
+            Stage::Sweeping(sweep) => sweep.look_at_the_clock(now, out),
+            Stage::Running | Stage::Stopping(_) | Stage::Done => {}
         }
     }
 
@@ -232,6 +239,7 @@ impl Guarding {
         let stop = Stop {
             kill_at,
             killed: false,
+            late: self.enforces() && now >= self.deadline,
         };
         match &mut self.stage {
             Stage::Running => self.stage = Stage::Stopping(stop),
@@ -253,61 +261,14 @@ impl Guarding {
             Stage::Stopping(stop) => Some(stop),
             Stage::Sweeping(_) | Stage::Done => return,
         };
-        self.stage = Stage::Sweeping(Sweep {
-            ended,
-            interrupted: foreground == Foreground::Job
-                && !self.passed_on_interrupt
-                && matches!(ended, Ended::Signal(SIGINT | SIGQUIT)),
-            stop,
-            look_at: None,
-            pause: FIRST_LOOK,
-        });
         // A job that a signal ended had no chance to set the terminal right; bash(1) does it then, too.
         out.push(Action::TakeTerminal {
             restore_modes: matches!(ended, Ended::Signal(_)),
         });
-        out.push(Action::CountLeftovers);
-    }
-
-    fn leftovers(&mut self, now: BootTime, count: usize, out: &mut Vec<Action>) -> Option<Finish> {
-        let Stage::Sweeping(sweep) = &mut self.stage else {
-            return None;
-        };
-        if count == 0 {
-            let sweep = *sweep;
-            return Some(self.finish(sweep));
-        }
-        sweep.look_at = Some(now + sweep.pause);
-        sweep.pause = (sweep.pause * 2).min(LONGEST_LOOK);
-        match sweep.stop {
-            Some(Stop { killed: true, .. }) => out.push(Action::Signal(SIGKILL)),
-            Some(Stop { killed: false, .. }) => {}
-            None => {
-                self.begin_stop(now, out);
-                out.push(Action::Report(Report::Leftovers(count)));
-            }
-        }
-        None
-    }
-
-    fn finish(&mut self, sweep: Sweep) -> Finish {
-        self.stage = Stage::Done;
-        let (job_end, outcome) = match self.fate {
-            Fate::AsJob => (
-                JobEnd::Ended(sweep.ended),
-                Outcome::AsJob {
-                    ended: sweep.ended,
-                    whole_group: sweep.interrupted,
-                },
-            ),
-            Fate::Lost => (JobEnd::Stopped, Outcome::Lost),
-            Fate::Failed => (JobEnd::Stopped, Outcome::Failed),
-        };
-        Finish {
-            release: self.held,
-            job_end,
-            outcome,
-        }
+        let interrupted = foreground == Foreground::Job
+            && !self.passed_on_interrupt
+            && matches!(ended, Ended::Signal(SIGINT | SIGQUIT));
+        self.stage = Stage::Sweeping(Sweep::begin(ended, interrupted, stop, out));
     }
 
     fn renewed(&mut self, deadline: BootTime, out: &mut Vec<Action>) {
@@ -336,19 +297,5 @@ impl Guarding {
         if self.failing.replace(message.clone()).is_none() {
             out.push(Action::Report(Report::RenewFailing(message)));
         }
-    }
-}
-
-fn kill_when_due(stop: &mut Stop, now: BootTime, out: &mut Vec<Action>) {
-    if now >= stop.kill_at {
-        kill_now(stop, out);
-    }
-}
-
-fn kill_now(stop: &mut Stop, out: &mut Vec<Action>) {
-    if !stop.killed {
-        stop.killed = true;
-        out.push(Action::Signal(SIGKILL));
-        out.push(Action::Report(Report::Killed));
     }
 }

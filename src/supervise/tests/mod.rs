@@ -2,6 +2,7 @@
 
 mod claiming;
 mod job_control;
+mod leftovers;
 mod product;
 mod releasing;
 mod rules;
@@ -14,7 +15,7 @@ use super::{
     StartAnswer, Supervisor,
 };
 use crate::clock::BootTime;
-use crate::job::OnLoss;
+use crate::job::{Leftovers, OnLoss};
 use crate::lease::{Fence, Grant, Holder, Key, Lease, Release};
 use crate::timing::{Extension, Ttl, Wait};
 
@@ -26,6 +27,11 @@ const DB_TIMEOUT: Duration = Duration::from_secs(8);
 /// Seconds since the beginning of the test.
 const fn at(seconds: u64) -> BootTime {
     BootTime::from_nanos((1_000 + seconds) * 1_000_000_000)
+}
+
+/// So many live processes, none of them new.
+const fn alive(count: usize) -> Leftovers {
+    Leftovers::Alive { count, newest: 7 }
 }
 
 fn term() -> Lease {
@@ -115,7 +121,12 @@ impl Drive {
 
     /// Nothing of the job is left: checks what that calls for, lets the release succeed, and answers how the run ends.
     fn end(&mut self, seconds: u64, release: bool) -> Outcome {
-        let mut actions = self.at(seconds, Event::Leftovers(0));
+        self.end_with(seconds, Leftovers::Empty, release)
+    }
+
+    /// As [`Drive::end`], if this is what the last look has found.
+    fn end_with(&mut self, seconds: u64, found: Leftovers, release: bool) -> Outcome {
+        let mut actions = self.at(seconds, Event::Leftovers(found));
         let helpers = [Action::StopHeartbeat, Action::DismissWatchdog];
         assert_eq!(actions[..2], helpers, "the helpers end first");
         if release {

@@ -6,9 +6,9 @@ use libc::{SIGCONT, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGUSR1
 
 use super::super::{ClaimAnswer, Event, OperationFailure, ReleaseAnswer};
 use super::witness::{Starts, Witness};
-use super::{GRACE, TTL, at, granted, renewed};
+use super::{GRACE, TTL, alive, at, granted, renewed};
 use crate::clock::BootTime;
-use crate::job::{Ended, Foreground, OnLoss};
+use crate::job::{Ended, Foreground, Leftovers, OnLoss};
 use crate::lease::{LeaseState, Loss, Release, Row};
 use crate::timing::Wait;
 
@@ -19,8 +19,12 @@ fn events(now: BootTime) -> Vec<Event> {
         exit(Ended::Code(0)),
         exit(Ended::Signal(SIGINT)),
         Event::JobContinued,
-        Event::Leftovers(0),
-        Event::Leftovers(2),
+        Event::Leftovers(Leftovers::Empty),
+        Event::Leftovers(alive(2)),
+        Event::Leftovers(Leftovers::OnlyZombies { reached: true }),
+        Event::Leftovers(Leftovers::OnlyZombies { reached: false }),
+        Event::Leftovers(Leftovers::Unknown { reached: true }),
+        Event::Leftovers(Leftovers::Unknown { reached: false }),
         renewed(now + TTL),
         Event::RenewFailed("no route".to_owned()),
         Event::Lost(Loss::NoRow),
@@ -100,6 +104,14 @@ fn answers(now: BootTime) -> Vec<Event> {
     all
 }
 
+/// What looks can find when the run may end.
+const ENDS: [Leftovers; 4] = [
+    Leftovers::Empty,
+    Leftovers::OnlyZombies { reached: true },
+    Leftovers::OnlyZombies { reached: false },
+    Leftovers::Unknown { reached: true },
+];
+
 /// Nothing, a moment, a grace, up to the stop, and past everything.
 const STEPS: [Duration; 5] = [
     Duration::ZERO,
@@ -113,6 +125,7 @@ const STEPS: [Duration; 5] = [
 fn phases(on_loss: OnLoss) -> Vec<Witness> {
     let exit = || Event::JobExited(Ended::Code(1), Foreground::Other);
     let lost = || Event::Lost(Loss::NoRow);
+    let none = || Event::Leftovers(Leftovers::OnlyZombies { reached: true });
     let moment = Duration::from_millis(5);
     let rows: Vec<Vec<(Duration, Event)>> = vec![
         vec![],
@@ -126,18 +139,29 @@ fn phases(on_loss: OnLoss) -> Vec<Witness> {
         vec![(moment, lost()), (moment, Event::Signal(SIGINT))],
         vec![(moment, exit())],
         vec![(moment, lost()), (moment, exit())],
-        vec![(moment, exit()), (moment, Event::Leftovers(1))],
+        vec![(moment, exit()), (moment, Event::Leftovers(alive(1)))],
         vec![
             (moment, exit()),
-            (moment, Event::Leftovers(1)),
+            (moment, Event::Leftovers(alive(1))),
             (moment, lost()),
         ],
         vec![
             (moment, exit()),
-            (moment, Event::Leftovers(1)),
+            (moment, Event::Leftovers(alive(1))),
             (GRACE, Event::Tick),
         ],
-        vec![(moment, exit()), (moment, Event::Leftovers(0))],
+        vec![(moment, exit()), (moment, none())],
+        vec![(moment, exit()), (moment, none()), (moment, Event::Tick)],
+        vec![
+            (moment, exit()),
+            (moment, none()),
+            (moment, Event::Tick),
+            (moment, none()),
+        ],
+        vec![
+            (moment, exit()),
+            (moment, Event::Leftovers(Leftovers::Empty)),
+        ],
     ];
     let mut witnesses: Vec<Witness> = rows
         .into_iter()
@@ -155,7 +179,7 @@ fn without_a_job(on_loss: OnLoss) -> Vec<Witness> {
     let late = || claim(ClaimAnswer::Granted(granted(at(0) + TTL / 2)));
     let end = || {
         let exit = Event::JobExited(Ended::Code(1), Foreground::Other);
-        [(moment, exit), (moment, Event::Leftovers(0))]
+        [(moment, exit), (moment, Event::Leftovers(Leftovers::Empty))]
     };
     let release = |answer| (moment, Event::Release(answer));
     let mut all = Vec::new();
@@ -202,7 +226,7 @@ fn every_pair_of_events_in_every_phase_keeps_every_rule() {
                         for second in events(one.now + second_step) {
                             let mut two = one.clone();
                             if two.feed(second_step, second) {
-                                two.run_to_the_end();
+                                two.run_to_the_end(Leftovers::Empty);
                             }
                         }
                     }
@@ -215,7 +239,7 @@ fn every_pair_of_events_in_every_phase_keeps_every_rule() {
 #[test]
 fn long_rows_of_events_keep_every_rule() {
     let mut random = fastrand::Rng::with_seed(7);
-    for round in 0..20_000 {
+    for round in 0..20_000_usize {
         let on_loss = if round % 4 == 0 {
             OnLoss::Continue
         } else {
@@ -233,6 +257,6 @@ fn long_rows_of_events_keep_every_rule() {
             let event = all[random.usize(..all.len())].clone();
             witness.feed(step, event);
         }
-        witness.run_to_the_end();
+        witness.run_to_the_end(ENDS[round % ENDS.len()]);
     }
 }

@@ -6,13 +6,13 @@ use super::super::{
     Action, Event, JobEnd, NotReleased, OperationFailure, Outcome, ReleaseAnswer, Report,
 };
 use super::{DB_TIMEOUT, Drive, at};
-use crate::job::{Ended, Foreground};
+use crate::job::{Ended, Foreground, Leftovers};
 use crate::lease::{Loss, Release};
 
 /// A run whose job has ended with 7, at one second, and whose release is under way.
 fn releasing(mut run: Drive) -> Drive {
     run.at(1, Event::JobExited(Ended::Code(7), Foreground::Other));
-    let answer = run.at(1, Event::Leftovers(0));
+    let answer = run.at(1, Event::Leftovers(Leftovers::Empty));
     assert!(matches!(answer.last(), Some(Action::Release { .. })));
     run
 }

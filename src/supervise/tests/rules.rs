@@ -7,16 +7,16 @@ use super::{Drive, GRACE, at, renewed};
 use crate::job::{Ended, Foreground};
 use crate::lease::Loss;
 
-const ENDED: Event = Event::JobExited(Ended::Code(0), Foreground::Other);
+pub(super) const ENDED: Event = Event::JobExited(Ended::Code(0), Foreground::Other);
 
-fn as_job(code: u8) -> Outcome {
+pub(super) fn as_job(code: u8) -> Outcome {
     Outcome::AsJob {
         ended: Ended::Code(code),
         whole_group: false,
     }
 }
 
-fn stop(kill_at: u64) -> Vec<Action> {
+pub(super) fn stop(kill_at: u64) -> Vec<Action> {
     vec![
         Action::TellWatchdog(Word::KillAt(at(kill_at))),
         Action::Signal(SIGTERM),
@@ -24,14 +24,18 @@ fn stop(kill_at: u64) -> Vec<Action> {
     ]
 }
 
-fn stop_and(kill_at: u64, report: Report) -> Vec<Action> {
+pub(super) fn stop_and(kill_at: u64, report: Report) -> Vec<Action> {
     let mut actions = stop(kill_at);
     actions.push(Action::Report(report));
     actions
 }
 
-fn killed() -> Vec<Action> {
-    vec![Action::Signal(SIGKILL), Action::Report(Report::Killed)]
+pub(super) fn killed() -> Vec<Action> {
+    let (left, forking) = (None, false);
+    vec![
+        Action::Signal(SIGKILL),
+        Action::Report(Report::Killed { left, forking }),
+    ]
 }
 
 #[test]
@@ -43,7 +47,7 @@ fn the_lease_is_released_when_the_job_is_reaped_and_its_group_is_empty() {
             Action::TakeTerminal {
                 restore_modes: false
             },
-            Action::CountLeftovers
+            Action::LookAtLeftovers
         ]
     );
     assert_eq!(run.end(1, true), as_job(7));
@@ -100,6 +104,9 @@ fn a_thawed_lease_finds_its_job_dead_and_says_that_the_lease_is_lost() {
         Event::JobExited(Ended::Signal(SIGKILL), Foreground::Other),
     );
     assert!(answer.contains(&Action::Report(Report::Lost(Reason::NotRenewed(None)))));
+    // The watchdog has killed it, if somebody had to.
+    let is_kill = |action: &Action| matches!(action, Action::Report(Report::Killed { .. }));
+    assert!(!answer.iter().any(is_kill));
     assert_eq!(run.end(300, false), Outcome::Lost);
 }
 
@@ -160,47 +167,6 @@ fn int_or_term_cuts_a_stop_short() {
         assert_eq!(run.at(6, Event::Signal(signal)), killed());
         assert_eq!(run.at(6, Event::Signal(signal)), []);
     }
-}
-
-#[test]
-fn leftovers_are_counted_stopped_and_waited_for_before_the_release() {
-    let mut run = Drive::new();
-    run.at(1, ENDED);
-    assert_eq!(
-        run.at(1, Event::Leftovers(3)),
-        stop_and(11, Report::Leftovers(3))
-    );
-    assert_eq!(run.at(2, Event::Tick), [Action::CountLeftovers]);
-    assert_eq!(run.at(2, Event::Leftovers(1)), []);
-    let answer = run.at(11, Event::Tick);
-    assert_eq!(answer[..2], killed());
-    assert_eq!(answer[2..], [Action::CountLeftovers]);
-    assert_eq!(run.at(11, Event::Leftovers(1)), [Action::Signal(SIGKILL)]);
-    run.at(12, Event::Tick);
-    assert_eq!(run.end(12, true), as_job(0));
-}
-
-#[test]
-fn what_a_stopped_job_leaves_gets_no_second_term() {
-    let mut run = Drive::new();
-    run.at(5, Event::Lost(Loss::NoRow));
-    run.at(6, ENDED);
-    assert_eq!(run.at(6, Event::Leftovers(2)), []);
-    assert_eq!(run.at(15, Event::Tick)[..2], killed());
-}
-
-#[test]
-fn leftovers_are_killed_at_the_deadline_at_the_latest() {
-    let mut run = Drive::new();
-    run.at(49, ENDED);
-    run.at(49, Event::Leftovers(1));
-    assert_eq!(
-        run.supervisor.next_wakeup().map(|t| t <= at(50)),
-        Some(true)
-    );
-    run.at(50, Event::Tick);
-    let answer = run.at(60, Event::Tick);
-    assert!(answer.contains(&Action::Signal(SIGKILL)));
 }
 
 #[test]

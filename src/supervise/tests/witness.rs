@@ -9,9 +9,9 @@ use super::super::{
     Action, ClaimAnswer, Event, NotStarted, Outcome, ReleaseAnswer, Report, StartAnswer,
     Supervisor, Word,
 };
-use super::{GRACE, TTL, at, for_a_job, granted, plan};
+use super::{GRACE, TTL, alive, at, for_a_job, granted, plan};
 use crate::clock::BootTime;
-use crate::job::{Ended, Foreground, OnLoss};
+use crate::job::{Ended, Foreground, Leftovers, OnLoss};
 use crate::lease::Release;
 use crate::timing::Wait;
 
@@ -56,7 +56,12 @@ pub(super) struct Witness {
     deadline: BootTime,
     started: bool,
     leader_gone: bool,
-    group_empty: bool,
+    /// Whether it is proven that nothing of the group acts any more.
+    group_over: bool,
+    /// Whether the last look was asked for after a KILL.
+    looked_after_kill: bool,
+    /// Since when looks after the KILL have found nothing that could be alive, without proving it.
+    nobody_since: Option<BootTime>,
     heartbeat: bool,
     dismissed: bool,
     release_asked: bool,
@@ -84,7 +89,9 @@ impl Witness {
             deadline: at(0),
             started: false,
             leader_gone: false,
-            group_empty: false,
+            group_over: false,
+            looked_after_kill: false,
+            nobody_since: None,
             heartbeat: false,
             dismissed: false,
             release_asked: false,
@@ -216,7 +223,7 @@ impl Witness {
                 self.interrupted = true;
             }
             Event::JobExited(..) => self.leader_gone = true,
-            Event::Leftovers(left) => self.group_empty = *left == 0 && self.leader_gone,
+            Event::Leftovers(found) => self.group_over = self.leader_gone && self.is_over(*found),
             Event::RenewFailed(_)
             | Event::Lost(_)
             | Event::Unprotected(_)
@@ -260,6 +267,24 @@ impl Witness {
         }
         if let (Event::Tick, Some(next)) = (&event, self.supervisor.next_wakeup()) {
             self.must(next > self.now, "a tick asks for another one at once");
+        }
+    }
+
+    fn is_over(&mut self, found: Leftovers) -> bool {
+        match found {
+            Leftovers::Empty => true,
+            Leftovers::OnlyZombies { reached: true } => self.looked_after_kill,
+            Leftovers::OnlyZombies { reached: false } | Leftovers::Unknown { reached: true } => {
+                if !self.looked_after_kill {
+                    return false;
+                }
+                let since = *self.nobody_since.get_or_insert(self.now);
+                self.now.since(since) >= Duration::from_secs(1)
+            }
+            Leftovers::Alive { .. } | Leftovers::Unknown { reached: false } => {
+                self.nobody_since = None;
+                false
+            }
         }
     }
 
@@ -313,7 +338,10 @@ impl Witness {
                 self.must(!self.leader_gone, "job control for a dead job");
             }
             Action::TakeTerminal { .. } => {}
-            Action::CountLeftovers => self.must(self.leader_gone, "leftovers of a live job"),
+            Action::LookAtLeftovers => {
+                self.must(self.leader_gone, "leftovers of a live job");
+                self.looked_after_kill = self.killed;
+            }
             Action::Report(report) => self.heard(report, stops),
             Action::Claim(_) => {
                 self.must(!self.ours, "a claim of what is ours");
@@ -343,18 +371,12 @@ impl Witness {
             Action::StartHeartbeat(..) => self.heartbeat = true,
             Action::StopHeartbeat => self.heartbeat = false,
             Action::DismissWatchdog => {
-                self.must(
-                    !self.started || self.group_empty,
-                    "a goodbye before the end",
-                );
+                self.must(!self.started || self.group_over, "a goodbye before the end");
                 self.dismissed = true;
             }
             Action::Release { .. } => {
                 self.must(self.ours && !self.lost, "a release of what is not ours");
-                self.must(
-                    !self.started || self.group_empty,
-                    "a release before the end",
-                );
+                self.must(!self.started || self.group_over, "a release before the end");
                 self.must(!self.heartbeat, "a heartbeat may follow the release");
                 self.must(self.dismissed, "a watchdog of nothing");
                 self.release_asked = true;
@@ -368,7 +390,7 @@ impl Witness {
         self.must(self.outcome.is_none(), "a second end");
         self.must(i + 1 == all.len(), "something follows the end");
         self.must(
-            !self.started || (self.leader_gone && self.group_empty),
+            !self.started || (self.leader_gone && self.group_over),
             "an end before the job's",
         );
         self.must(
@@ -444,16 +466,16 @@ impl Witness {
             | Report::Released
             | Report::LostBeforeEnd(..)
             | Report::NotReleased(_) => {}
-            Report::Killed => {
+            Report::Killed { .. } => {
                 self.must(!self.kill_reported, "a KILL is reported once");
                 self.kill_reported = true;
             }
         }
     }
 
-    /// Lets the world take its course: the database answers, the job ends, one process stays until KILL, and then the group
-    /// is empty.
-    pub(super) fn run_to_the_end(&mut self) {
+    /// Lets the world take its course: the database answers, the job ends, one process stays until KILL, and from then on
+    /// looks find this.
+    pub(super) fn run_to_the_end(&mut self, found: Leftovers) {
         for _ in 0..60 {
             if self.outcome.is_some() {
                 self.feed(TTL * 9, Event::Tick);
@@ -482,16 +504,16 @@ impl Witness {
                 self.feed(Duration::ZERO, end);
                 continue;
             }
-            let counts = |actions: &[Action]| actions.contains(&Action::CountLeftovers);
-            let asked = self.history.as_ref().is_some_and(|e| counts(&e.actions));
+            let asks = |actions: &[Action]| actions.contains(&Action::LookAtLeftovers);
+            let asked = self.history.as_ref().is_some_and(|e| asks(&e.actions));
             if asked {
-                let left = usize::from(!self.killed);
-                self.feed(Duration::ZERO, Event::Leftovers(left));
+                let found = if self.killed { found } else { alive(1) };
+                self.feed(Duration::ZERO, Event::Leftovers(found));
                 continue;
             }
             let Some(next) = self.supervisor.next_wakeup() else {
-                // The count was answered by an event of the test's own, or is asked for no more.
-                self.feed(Duration::ZERO, Event::Leftovers(0));
+                // The look was answered by an event of the test's own, or is asked for no more.
+                self.feed(Duration::ZERO, Event::Leftovers(Leftovers::Empty));
                 continue;
             };
             // A loop that was held up: the looks at the leftovers in between add nothing.

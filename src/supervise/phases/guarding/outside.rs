@@ -2,7 +2,7 @@
 
 use libc::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
-use super::{Fate, Guarding, Stage, Stop, Sweep, kill_now};
+use super::{Fate, Guarding, Stage, Stop};
 use crate::clock::BootTime;
 use crate::job::{Foreground, Signo};
 use crate::supervise::{Action, Report, Word};
@@ -98,7 +98,7 @@ impl Guarding {
         }
     }
 
-    pub(super) fn signal(&mut self, signal: Signo, out: &mut Vec<Action>) {
+    pub(super) fn signal(&mut self, now: BootTime, signal: Signo, out: &mut Vec<Action>) {
         if signal == SIGCONT && std::mem::take(&mut self.own_cont) {
             return;
         }
@@ -118,19 +118,17 @@ impl Guarding {
                 }
             }
             Stage::Stopping(stop) => match signal {
-                SIGINT | SIGTERM => kill_now(stop, out),
+                SIGINT | SIGTERM => stop.kill_the_job(out),
                 // It would only keep the job from ending.
                 SIGTSTP | SIGTTIN | SIGTTOU | SIGSTOP => {}
                 _ => out.push(Action::Signal(signal)),
             },
-            Stage::Sweeping(Sweep {
-                stop: Some(stop), ..
-            }) => match signal {
-                SIGINT | SIGTERM => kill_now(stop, out),
+            Stage::Sweeping(sweep) => match signal {
+                SIGINT | SIGTERM => sweep.kill(now, out),
                 // The job itself is gone; what is left is being stopped already.
                 _ => {}
             },
-            Stage::Sweeping(Sweep { stop: None, .. }) | Stage::Done => {}
+            Stage::Done => {}
         }
     }
 

@@ -1,0 +1,225 @@
+//! After the job's first process: what it has left in its group, until nothing of that acts any more.
+
+use std::time::Duration;
+
+use libc::SIGKILL;
+
+use super::{Fate, Finish, Guarding, Stage, Stop};
+use crate::clock::BootTime;
+use crate::job::{Ended, Leftovers};
+use crate::supervise::{Action, JobEnd, Outcome, Report};
+
+/// The first pause between two looks at the leftovers; it doubles up to [`LONGEST_LOOK`]. A group that dies at once
+/// must not cost its run a noticeable time, one that takes its grace must not cost a scan of /proc every few
+/// milliseconds.
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+/// The longest pause between two looks at the leftovers.
+const LONGEST_LOOK: Duration = Duration::from_millis(100);
+/// For how long looks after the KILL must find nobody alive, where one such look is no proof.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// What is known about the next look.
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    Due(BootTime),
+    /// The answer is awaited. Only a look that was asked for after the KILL can prove anything.
+    Asked {
+        after_kill: bool,
+    },
+}
+
+/// What is left of the job after its first process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sweep {
+    ended: Ended,
+    /// Whether the job died of a Ctrl-C or Ctrl-\ that nobody else has seen.
+    interrupted: bool,
+    /// The stop of what is left, or the one that the job itself was under.
+    pub(super) stop: Option<Stop>,
+    look: Look,
+    pause: Duration,
+    /// The last answer.
+    found: Option<Leftovers>,
+    /// Since when the looks after the KILL have found nobody alive, without that being a proof.
+    nobody_since: Option<BootTime>,
+    /// The newest process that was seen first.
+    first_newest: Option<u64>,
+    /// Whether a newer one was seen later.
+    forking: bool,
+    /// Whether it was said that something is left, or there is no need to: the job itself was being stopped.
+    reported: bool,
+}
+
+impl Sweep {
+    /// The job's first process is reaped, and the first look is asked for.
+    pub(super) fn begin(
+        ended: Ended,
+        interrupted: bool,
+        stop: Option<Stop>,
+        out: &mut Vec<Action>,
+    ) -> Self {
+        let mut sweep = Self {
+            ended,
+            interrupted,
+            stop,
+            look: Look::Asked { after_kill: false },
+            pause: FIRST_LOOK,
+            found: None,
+            nobody_since: None,
+            first_newest: None,
+            forking: false,
+            reported: stop.is_some(),
+        };
+        sweep.ask(out);
+        sweep
+    }
+
+    /// When the clock has to be looked at again.
+    pub(super) fn next_wakeup(&self) -> Option<BootTime> {
+        let kill = self.stop.filter(|s| !s.killed).map(|s| s.kill_at);
+        let look = match self.look {
+            Look::Due(at) => Some(at),
+            Look::Asked { .. } => None,
+        };
+        [look, kill].into_iter().flatten().min()
+    }
+
+    pub(super) fn look_at_the_clock(&mut self, now: BootTime, out: &mut Vec<Action>) {
+        if self.stop.is_some_and(|stop| now >= stop.kill_at) {
+            self.kill(now, out);
+        }
+        if matches!(self.look, Look::Due(at) if now >= at) {
+            self.ask(out);
+        }
+    }
+
+    fn ask(&mut self, out: &mut Vec<Action>) {
+        self.look = Look::Asked {
+            after_kill: self.is_killed(),
+        };
+        out.push(Action::LookAtLeftovers);
+    }
+
+    fn is_killed(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.killed)
+    }
+
+    /// KILL, if there was none yet and a stop is under way. It is reported unless it can't have hit anybody.
+    pub(super) fn kill(&mut self, now: BootTime, out: &mut Vec<Action>) {
+        let Some(stop) = &mut self.stop else { return };
+        let left = match self.found {
+            Some(Leftovers::Alive { count, .. }) => Some(count),
+            Some(Leftovers::Empty | Leftovers::OnlyZombies { .. } | Leftovers::Unknown { .. })
+            | None => None,
+        };
+        let nobody = matches!(
+            self.found,
+            Some(Leftovers::Empty | Leftovers::OnlyZombies { .. })
+        );
+        let forking = self.forking;
+        let report = (!nobody).then_some(Report::Killed { left, forking });
+        if !stop.kill(report, out) {
+            return;
+        }
+        self.pause = FIRST_LOOK;
+        if let Look::Due(at) = self.look {
+            self.look = Look::Due(at.min(now + FIRST_LOOK));
+        }
+    }
+
+    /// Whether this answer, to a look that was asked for before or after the KILL, proves that nothing of the group acts any
+    /// more.
+    fn proves_the_end(&mut self, now: BootTime, found: Leftovers, after_kill: bool) -> bool {
+        match found {
+            Leftovers::Empty => true,
+            Leftovers::OnlyZombies { reached: true } => after_kill,
+            Leftovers::OnlyZombies { reached: false } | Leftovers::Unknown { reached: true } => {
+                after_kill && now.since(*self.nobody_since.get_or_insert(now)) >= SETTLED
+            }
+            Leftovers::Alive { .. } | Leftovers::Unknown { reached: false } => {
+                self.nobody_since = None;
+                false
+            }
+        }
+    }
+
+    /// Takes an answer down that proves nothing. Answers what is to be said about it, if that was not said before.
+    fn note(&mut self, now: BootTime, found: Leftovers) -> Option<Report> {
+        self.look = Look::Due(now + self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_LOOK);
+        let before = self.found.replace(found);
+        let report = match found {
+            Leftovers::Alive { count, newest } => {
+                self.forking |= newest > *self.first_newest.get_or_insert(newest);
+                Report::Leftovers(Some(count))
+            }
+            // A zombie that is about to be reaped looks like that as well, and is nothing to speak of.
+            Leftovers::Unknown { .. } if before == Some(found) => Report::Leftovers(None),
+            Leftovers::Unknown { .. } | Leftovers::OnlyZombies { .. } | Leftovers::Empty => {
+                return None;
+            }
+        };
+        (!std::mem::replace(&mut self.reported, true)).then_some(report)
+    }
+}
+
+impl Guarding {
+    /// Whether the answer to a look is awaited that was asked for after the KILL.
+    pub(super) const fn has_asked_after_kill(&self) -> bool {
+        match self.stage {
+            Stage::Sweeping(sweep) => matches!(sweep.look, Look::Asked { after_kill: true }),
+            Stage::Running | Stage::Stopping(_) | Stage::Done => false,
+        }
+    }
+
+    /// A look has found this.
+    pub(super) fn leftovers(
+        &mut self,
+        now: BootTime,
+        found: Leftovers,
+        after_kill: bool,
+        out: &mut Vec<Action>,
+    ) -> Option<Finish> {
+        let Stage::Sweeping(sweep) = &mut self.stage else {
+            return None;
+        };
+        if sweep.proves_the_end(now, found, after_kill) {
+            let sweep = *sweep;
+            return Some(self.finish(sweep));
+        }
+        let none_seen = |found| matches!(found, Leftovers::OnlyZombies { .. });
+        let none_before = sweep.found.is_some_and(none_seen);
+        let report = sweep.note(now, found);
+        if sweep.stop.is_none() {
+            // Also if nobody alive was seen: who was missed gets its TERM, and to a zombie it is nothing.
+            self.begin_stop(now, out);
+        } else if sweep.is_killed() {
+            out.push(Action::Signal(SIGKILL));
+        } else if none_before && none_seen(found) {
+            // Zombies, it seems. The proof needs the KILL.
+            sweep.kill(now, out);
+        }
+        out.extend(report.map(Action::Report));
+        None
+    }
+
+    fn finish(&mut self, sweep: Sweep) -> Finish {
+        self.stage = Stage::Done;
+        let (job_end, outcome) = match self.fate {
+            Fate::AsJob => (
+                JobEnd::Ended(sweep.ended),
+                Outcome::AsJob {
+                    ended: sweep.ended,
+                    whole_group: sweep.interrupted,
+                },
+            ),
+            Fate::Lost => (JobEnd::Stopped, Outcome::Lost),
+            Fate::Failed => (JobEnd::Stopped, Outcome::Failed),
+        };
+        Finish {
+            release: self.held,
+            job_end,
+            outcome,
+        }
+    }
+}
