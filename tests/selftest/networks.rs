@@ -114,6 +114,21 @@ fn the_answer_to_a_commit_can_stay_on_the_way() {
 }
 
 #[test]
+fn an_answer_that_was_held_back_can_be_let_go() {
+    let (proxy, table) = (Proxy::to(shared()), table());
+    proxy.at_next_commits(1, AtCommit::HoldAnswer);
+    let mut client = Client::connect(&proxy.url(), NoTls).unwrap();
+    client
+        .batch_execute(&format!("BEGIN; INSERT INTO {table} VALUES (1)"))
+        .unwrap();
+    let outcome = run_aside(client, "COMMIT");
+    until("the answer is held back", || proxy.held() == 1);
+    assert_eq!(rows(&table), "1");
+    proxy.let_go();
+    assert_eq!(outcome.recv_timeout(LIMIT), Ok(true));
+}
+
+#[test]
 fn a_pooler_lends_its_connections_by_its_mode() {
     if !Pooler::is_available() {
         return skip("PgBouncer");

@@ -24,6 +24,9 @@ pub(super) struct State {
     /// The SQLSTATEs by which the next logins are refused.
     pub(super) refused_logins: Vec<&'static str>,
     pub(super) commits: usize,
+    /// How many answers are being held, and how often they were let go.
+    pub(super) held: usize,
+    pub(super) let_go: usize,
     pub(super) accepted: usize,
     pub(super) connections: Vec<(usize, TcpStream, Option<TcpStream>)>,
 }
@@ -149,11 +152,8 @@ impl Shared {
             }
             match fate(&chunk[..count]) {
                 Fate::Forward if to.write_all(&chunk[..count]).is_ok() => {}
-                Fate::Hold => {
-                    self.wait_for_cut(id);
-                    break;
-                }
-                Fate::Forward | Fate::Close => break,
+                Fate::Hold if self.was_let_go(id) && to.write_all(&chunk[..count]).is_ok() => {}
+                Fate::Forward | Fate::Hold | Fate::Close => break,
             }
         }
         close(from);
@@ -168,8 +168,16 @@ impl Shared {
         exists(&state.unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
-    fn wait_for_cut(&self, id: usize) {
-        let exists = |state: &mut State| state.connections.iter().any(|(other, ..)| *other == id);
-        drop(self.changed.wait_while(lock(&self.state), exists));
+    /// Waits until the connection is cut or what is held is let go, and returns whether it was let go.
+    fn was_let_go(&self, id: usize) -> bool {
+        let exists = |state: &State| state.connections.iter().any(|(other, ..)| *other == id);
+        let mut state = lock(&self.state);
+        state.held += 1;
+        let before = state.let_go;
+        let wait = |state: &mut State| state.let_go == before && exists(state);
+        let state = self.changed.wait_while(state, wait);
+        let mut state = state.unwrap_or_else(|poisoned| poisoned.into_inner());
+        state.held -= 1;
+        exists(&state)
     }
 }

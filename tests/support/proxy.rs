@@ -13,7 +13,8 @@ use super::{Server, lock, until};
 pub enum AtCommit {
     /// The server commits, but its answer is thrown away and both sides are closed.
     CutAnswer,
-    /// The server commits, but its answer stays on the way; nothing is closed until [`Proxy::cut`].
+    /// The server commits, but its answer stays on the way until [`Proxy::let_go`]; nothing is closed until
+    /// [`Proxy::cut`].
     HoldAnswer,
     /// The server never hears of it: both sides are closed.
     CutRequest,
@@ -46,6 +47,8 @@ impl Proxy {
             at_commit: Vec::new(),
             refused_logins: Vec::new(),
             commits: 0,
+            held: 0,
+            let_go: 0,
             accepted: 0,
             connections: Vec::new(),
         };
@@ -129,6 +132,16 @@ impl Proxy {
     /// Answers each of the next `count` logins with `FATAL` and this SQLSTATE, as a pooler does that has lost its server.
     pub fn refuse_next_logins(&self, count: usize, sqlstate: &'static str) {
         self.change(|state| state.refused_logins = vec![sqlstate; count]);
+    }
+
+    /// How many answers are held back at this moment.
+    pub fn held(&self) -> usize {
+        self.state().held
+    }
+
+    /// Forwards the answers that are held back.
+    pub fn let_go(&self) {
+        self.change(|state| state.let_go += 1);
     }
 
     /// How many commits it has disturbed.
