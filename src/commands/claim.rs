@@ -6,20 +6,23 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{Ending, fresh_holder, outer_holder, store, voice};
-use crate::cli::{ClaimArgs, Common, TermFormat};
+use super::{Ending, fresh_holder, outer_holder, store, term_text, too_slow, voice};
+use crate::cli::{ClaimArgs, Common};
+use crate::clock::BootTime;
 use crate::event_loop::{Claimant, EventLoop, Input};
 use crate::exit::Exit;
+use crate::lease::Grant;
 use crate::output::{self, Speaker};
 use crate::signals;
+use crate::store::Store;
 use crate::supervise::{Granted, Outcome, Plan, Purpose};
-use crate::timing::{Extension, Ttl};
+use crate::timing::{self, Extension, Ttl};
 
 /// Claims and prints the term.
 ///
 /// # Errors
-/// When an argument can't be valid, the database failed, or the answer can't be printed: then the lease is released, unless
-/// its holder had it before.
+/// When an argument can't be valid, the database failed, or the answer can't be printed in time: then the lease is
+/// released, unless its holder had it before.
 pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let ttl = Ttl::new(args.acquire.ttl)?;
     let is_fresh = args.holder.is_none();
@@ -54,36 +57,39 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let outcome = EventLoop::new(plan, claimant, None, speaker, (sender, inputs))
         .context("cannot start a thread")?
         .run();
-    let Outcome::Granted(Granted { grant, .. }) = outcome else {
+    let Outcome::Granted(granted) = outcome else {
         return Ok(Ending::of(&outcome, args.acquire.conflict_exit_code));
     };
-    let may_give_back = is_fresh || grant.is_new;
-    let text = match args.format {
-        TermFormat::Shell => output::term_shell(&grant),
-        TermFormat::Json => output::term_json(&grant),
-    };
-    if let Err(error) = output::print(&text) {
-        let fate = if may_give_back {
-            // Nobody knows of this term, so nobody could ever release it.
-            match store.release(&grant.lease, Duration::ZERO, store.limit()) {
-                Ok(_) => "the lease was released".to_owned(),
-                Err(failure) => format!(
-                    "it could not be released, so it stays until {}: {failure}",
-                    grant.expires_at
-                ),
-            }
-        } else {
-            format!(
-                "{} had it before, so it stays until {}",
-                holder.as_str(),
-                grant.expires_at
-            )
-        };
-        return Err(anyhow!(
-            "cannot print the claim of {}: {}; {fate}",
-            key.as_str(),
-            output::io_error(&error)
-        ));
+    let Granted { grant, sent, .. } = &granted;
+    let give_up = || fate(&store, grant, is_fresh);
+    let left = timing::left(*sent, grant.expires_in, BootTime::now());
+    let text = term_text(grant, args.format, left);
+    if granted.deadline.has_passed() {
+        // It was good when its answer came: this process has stood still since.
+        let what = format!("cannot claim {}", key.as_str());
+        return Err(too_slow(&what, ttl, &give_up()).into());
     }
+    output::print(&text).map_err(|error| {
+        anyhow!(
+            "cannot print the claim of {}: {}; {}",
+            key.as_str(),
+            output::io_error(&error),
+            give_up()
+        )
+    })?;
     Ok(Ending::Exit(Exit::Done))
+}
+
+/// Ends a term that can't be handed out, and says what came of it. Nobody knows of it, so nobody could ever release it,
+/// unless its holder had it before.
+fn fate(store: &Store, grant: &Grant, holder_is_fresh: bool) -> String {
+    let until = &grant.expires_at;
+    if !holder_is_fresh && !grant.is_new {
+        let holder = grant.lease.holder.as_str();
+        return format!("{holder} had it before, so it stays until {until}");
+    }
+    match store.release(&grant.lease, Duration::ZERO, store.limit()) {
+        Ok(_) => "the lease was released".to_owned(),
+        Err(failure) => format!("it could not be released, so it stays until {until}: {failure}"),
+    }
 }

@@ -9,18 +9,19 @@ pub mod status;
 
 use std::env;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::cli::Common;
+use crate::cli::{Common, TermFormat};
 use crate::connect::Settings;
 use crate::exit::Exit;
 use crate::job::Ended;
-use crate::lease::{Fence, Holder, Invalid, Key, Lease};
+use crate::lease::{Fence, Grant, Holder, Invalid, Key, Lease};
 use crate::output::{self, Voice};
 use crate::store::{Applied, Failure, Store};
 use crate::supervise::Outcome;
-use crate::timing;
+use crate::timing::{self, Ttl};
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +153,15 @@ pub fn outer_holder(key: &Key) -> Option<String> {
     env::var("LEASE_HOLDER").ok().filter(|_| same_key)
 }
 
+/// A term as `claim` and `renew` print it; `left` is how long it stays.
+#[must_use]
+pub fn term_text(grant: &Grant, format: TermFormat, left: Duration) -> String {
+    match format {
+        TermFormat::Shell => output::term_shell(grant),
+        TermFormat::Json => output::term_json(grant, left),
+    }
+}
+
 /// Prints data; `false` when nobody reads any more, which is no error: `lease status | head -1`.
 ///
 /// # Errors
@@ -178,6 +188,18 @@ pub fn failed(what: &str, failure: &Failure, doubt: &str) -> Told {
     Told {
         exit: Exit::Unavailable,
         text,
+    }
+}
+
+/// A message for a lease that has almost expired by the time at which it can be printed.
+#[must_use]
+pub fn too_slow(what: &str, ttl: Ttl, fate: &str) -> Told {
+    Told {
+        exit: Exit::Unavailable,
+        text: format!(
+            "{what}: the database is too slow for --ttl {}, or lease was stopped: the lease had almost expired when it could be printed (give a longer --ttl); {fate}",
+            timing::human(ttl.get()),
+        ),
     }
 }
 

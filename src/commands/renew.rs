@@ -2,12 +2,14 @@
 
 use anyhow::anyhow;
 
-use super::{Ending, failed, store, term, voice};
-use crate::cli::{Common, Renew, TermFormat};
+use super::{Ending, failed, store, term, term_text, too_slow, voice};
+use crate::cli::{Common, Renew};
+use crate::clock::BootTime;
 use crate::exit::Exit;
 use crate::lease::{Loss, Renewal};
 use crate::output;
-use crate::timing::{Extension, Ttl};
+use crate::store::Sent;
+use crate::timing::{self, Extension, Ttl};
 
 /// Renews and prints the term.
 ///
@@ -19,38 +21,50 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     let lease = term(args.key, args.holder, args.fence)?;
     let store = store(common)?.named(&lease.key);
     let key = lease.key.as_str();
-    let renewed = store.renew(&lease, extension, store.limit()).map_err(|f| {
-        let doubt = "until you know, count on the expiry that you knew before";
-        failed(&format!("cannot renew {key}"), &f, doubt)
-    })?;
-    let grant = match renewed.answer {
-        Renewal::Renewed(grant) => grant,
-        Renewal::Lost(loss) => {
-            // A term that never was is not lost.
-            let what = match loss {
-                Loss::Mismatch { .. } => format!("cannot renew {key}"),
-                Loss::Taken(_)
-                | Loss::Expired
-                | Loss::Released
-                | Loss::NoRow
-                | Loss::NoTable(_) => {
-                    format!("{key} is lost")
-                }
-            };
-            voice(common).error(format!("{what}: {}", output::loss(&loss)));
-            return Ok(Ending::Exit(Exit::Lost));
+    let renew = || {
+        store.renew(&lease, extension, store.limit()).map_err(|f| {
+            let doubt = "until you know, count on the expiry that you knew before";
+            failed(&format!("cannot renew {key}"), &f, doubt)
+        })
+    };
+    let mut asked_again = false;
+    loop {
+        let Sent { answer, at } = renew()?;
+        let grant = match answer {
+            Renewal::Renewed(grant) => grant,
+            Renewal::Lost(loss) => {
+                voice(common).error(lost(key, &loss));
+                return Ok(Ending::Exit(Exit::Lost));
+            }
+        };
+        let left = timing::left(at, grant.expires_in, BootTime::now());
+        let text = term_text(&grant, args.format, left);
+        if !timing::trusted_until(at, grant.expires_in).has_passed() {
+            output::print(&text).map_err(|error| {
+                anyhow!(
+                    "{key} is renewed until {}, but that can't be printed: {}",
+                    grant.expires_at,
+                    output::io_error(&error)
+                )
+            })?;
+            return Ok(Ending::Exit(Exit::Done));
+        }
+        // Only one answer may have been slow.
+        if asked_again {
+            let fate = format!("it expires at {}", grant.expires_at);
+            return Err(too_slow(&format!("cannot renew {key}"), ttl, &fate).into());
+        }
+        asked_again = true;
+    }
+}
+
+/// A term that never was is not lost.
+fn lost(key: &str, loss: &Loss) -> String {
+    let what = match loss {
+        Loss::Mismatch { .. } => format!("cannot renew {key}"),
+        Loss::Taken(_) | Loss::Expired | Loss::Released | Loss::NoRow | Loss::NoTable(_) => {
+            format!("{key} is lost")
         }
     };
-    let text = match args.format {
-        TermFormat::Shell => output::term_shell(&grant),
-        TermFormat::Json => output::term_json(&grant),
-    };
-    output::print(&text).map_err(|error| {
-        anyhow!(
-            "{key} is renewed until {}, but that can't be printed: {}",
-            grant.expires_at,
-            output::io_error(&error)
-        )
-    })?;
-    Ok(Ending::Exit(Exit::Done))
+    format!("{what}: {}", output::loss(loss))
 }

@@ -124,10 +124,15 @@ impl Claimant {
     }
 
     fn granted(&self, grant: Grant, sent: BootTime) -> Granted {
+        // A later expiry of the holder's own may have stayed.
+        let lasts = match self.extension {
+            Extension::To(ttl) => ttl.get(),
+            Extension::AtLeast(_) => grant.expires_in,
+        };
         Granted {
             grant,
             sent,
-            deadline: timing::deadline(self.extension.ttl(), sent),
+            deadline: timing::trusted_until(sent, lasts),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{held_by, loss};
 use crate::job::Ended;
 use crate::lease::Loss;
-use crate::supervise::{JobEnd, NotReleased, Plan, Reason, Report};
+use crate::supervise::{JobEnd, NotReleased, Plan, Purpose, Reason, Report};
 use crate::timing::{Wait, human};
 
 /// How much a message matters.
@@ -63,21 +63,22 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             ),
             Level::Step,
         ),
-        Report::LostBeforeJob(why) => (
-            format!("{key} was lost before the job was started: {}", loss(why)),
+        Report::LostBeforeUse(why) => (
+            format!("{key} was lost {}: {}", before_use(plan), loss(why)),
             Level::Error,
         ),
-        Report::NotRenewedBeforeJob(failure) => (
-            format!("cannot renew {key}, so the job was not started: {failure}"),
+        Report::NotRenewedBeforeUse(failure) => (
+            match plan.purpose {
+                Purpose::Claim => format!(
+                    "cannot claim {key}: the answer came when the lease had almost expired, and it cannot be renewed: {failure}"
+                ),
+                Purpose::Job(_) => {
+                    format!("cannot renew {key}, so the job was not started: {failure}")
+                }
+            },
             Level::Error,
         ),
-        Report::TooSlow => (
-            format!(
-                "the database is too slow for --ttl {}: the lease of {key} had almost expired when it was granted; the job was not started",
-                human(plan.extension.ttl().get())
-            ),
-            Level::Error,
-        ),
+        Report::TooSlow => (too_slow(key, plan), Level::Error),
         Report::NotStarted(text) => (text.clone(), Level::Error),
         Report::StartedTooLate => (
             format!(
@@ -96,7 +97,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
                 | Loss::NoTable(_) => "",
             };
             (
-                format!("{key} was lost {}: {}{by}", before(*end), loss(why)),
+                format!("{key} was lost {}: {}{by}", before(*end, plan), loss(why)),
                 Level::Error,
             )
         }
@@ -169,9 +170,29 @@ fn cannot_claim(key: &str, failure: &str, is_unknown: bool, plan: &Plan) -> Stri
     )
 }
 
-fn before(end: JobEnd) -> String {
+fn too_slow(key: &str, plan: &Plan) -> String {
+    let ttl = human(plan.extension.ttl().get());
+    let slow = format!("the database is too slow for --ttl {ttl}");
+    match plan.purpose {
+        Purpose::Claim => format!(
+            "cannot claim {key}: {slow}: the lease had almost expired when it was granted (give a longer --ttl)"
+        ),
+        Purpose::Job(_) => format!(
+            "{slow}: the lease of {key} had almost expired when it was granted; the job was not started"
+        ),
+    }
+}
+
+fn before_use(plan: &Plan) -> &'static str {
+    match plan.purpose {
+        Purpose::Claim => "before it could be printed",
+        Purpose::Job(_) => "before the job was started",
+    }
+}
+
+fn before(end: JobEnd, plan: &Plan) -> String {
     match end {
-        JobEnd::NotStarted => "before the job was started".to_owned(),
+        JobEnd::NotStarted => before_use(plan).to_owned(),
         JobEnd::Ended(Ended::Code(code)) => format!("before the job ended with code {code}"),
         JobEnd::Ended(Ended::Signal(signal)) => format!("before signal {signal} ended the job"),
         JobEnd::Stopped => "before the job ended".to_owned(),

@@ -1,5 +1,7 @@
 //! A term as scripts read it.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::harmless_json;
@@ -33,16 +35,16 @@ struct Term<'a> {
     expires_in_ms: u64,
 }
 
-/// One JSON object.
+/// One JSON object, in which `left` stands for the time until the expiry.
 #[must_use]
-pub fn term_json(grant: &Grant) -> String {
+pub fn term_json(grant: &Grant, left: Duration) -> String {
     let term = Term {
         key: grant.lease.key.as_str(),
         holder: grant.lease.holder.as_str(),
         fence: grant.lease.fence.get(),
         acquired_at: &grant.acquired_at,
         expires_at: &grant.expires_at,
-        expires_in_ms: u64::try_from(grant.expires_in.as_millis()).unwrap_or(u64::MAX),
+        expires_in_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
     };
     let json = serde_json::to_string(&term).expect("text and numbers have a JSON form");
     harmless_json(json) + "\n"

@@ -108,10 +108,10 @@ pub enum Report {
     HeldByOuterRun,
     /// The lease is ours.
     Claimed(Grant),
-    /// The lease was lost between the grant and the job.
-    LostBeforeJob(Loss),
+    /// The lease was lost between the grant and its use.
+    LostBeforeUse(Loss),
     /// The grant came too late to be used, and could not be renewed.
-    NotRenewedBeforeJob(String),
+    NotRenewedBeforeUse(String),
     /// The database answers too slowly for the ttl.
     TooSlow,
     /// The job was not started; a complete message.

@@ -11,7 +11,7 @@ pub struct Granted {
     pub grant: Grant,
     /// The local instant at which it was asked for.
     pub sent: BootTime,
-    /// The local instant at which the job must be dead, unless the lease is renewed.
+    /// The local instant until which the lease can be trusted: the job must be dead then, unless the lease is renewed.
     pub deadline: BootTime,
 }
 

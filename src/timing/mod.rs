@@ -168,7 +168,7 @@ impl Timing {
         db_timeout: Duration,
     ) -> Result<Self, Invalid> {
         let whole = ttl.get();
-        let room = whole.saturating_sub(margin(ttl));
+        let room = whole.saturating_sub(margin(whole));
         let (own_beat, own_grace) = (whole / 3, (whole / 6).min(MAX_DEFAULT_GRACE));
         let (least_beat, least_grace) = ((whole / 60).max(MIN_HEARTBEAT), whole / 60);
         if let Some(short) = heartbeat.filter(|h| *h < MIN_HEARTBEAT) {
@@ -328,7 +328,20 @@ fn typed(duration: Duration) -> String {
 /// When a lease of `ttl`, asked for at `sent` and granted, can't be trusted any longer.
 #[must_use]
 pub fn deadline(ttl: Ttl, sent: BootTime) -> BootTime {
-    sent + (ttl.get() - margin(ttl))
+    trusted_until(sent, ttl.get())
+}
+
+/// The same where the server has said how long the lease lasts: an expiry that was later already may have stayed.
+#[must_use]
+pub fn trusted_until(sent: BootTime, expires_in: Duration) -> BootTime {
+    sent + (expires_in - margin(expires_in))
+}
+
+/// What is left at `now` of a lease that was asked for at `sent` and lasts `expires_in`. Rather too little than too much:
+/// the server has read its clock after `sent`.
+#[must_use]
+pub fn left(sent: BootTime, expires_in: Duration, now: BootTime) -> Duration {
+    expires_in.saturating_sub(now.since(sent))
 }
 
 /// How late a busy machine may run the killer. Seen: 66 ms, on two cores with eleven processes that wanted to run.
@@ -336,8 +349,7 @@ const LATENESS: Duration = Duration::from_millis(250);
 
 /// What is kept back of the ttl: a hundredth, for two clocks that do not run equally fast (NTP slews by at most 500 ppm)
 /// and for a machine that is busy in proportion; and at least [`LATENESS`], but no more than a tenth of a short ttl for it.
-fn margin(ttl: Ttl) -> Duration {
-    let ttl = ttl.get();
+fn margin(ttl: Duration) -> Duration {
     (ttl / 100).max(LATENESS.min(ttl / 10))
 }
 

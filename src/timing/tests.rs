@@ -37,7 +37,8 @@ fn the_job_is_dead_before_the_server_may_grant_the_lease_again() {
 #[test]
 fn the_killer_may_be_late_by_a_quarter_of_a_second_but_for_a_tenth_of_a_short_ttl() {
     for (ms, kept) in [(100, 10), (1_000, 100), (5_000, 250), (60_000, 600)] {
-        assert_eq!(margin(ttl(ms)), Duration::from_millis(kept), "ttl {ms} ms");
+        let ttl = Duration::from_millis(ms);
+        assert_eq!(margin(ttl), Duration::from_millis(kept), "ttl {ms} ms");
     }
 }
 
@@ -126,4 +127,14 @@ fn a_waiter_looks_exactly_at_the_expiry_and_otherwise_less_and_less_often() {
     assert!(poll_pause(1, None) <= Duration::from_millis(125));
     assert!(poll_pause(30, Some(Duration::from_secs(3600))) <= Duration::from_millis(2500));
     assert!(poll_pause(30, None) >= Duration::from_millis(1500));
+}
+
+#[test]
+fn what_is_left_of_a_lease_counts_from_when_it_was_asked_for() {
+    let sent = BootTime::from_nanos(1_000_000_000);
+    let second = Duration::from_secs(1);
+    assert_eq!(left(sent, second, sent), second);
+    let later = sent + Duration::from_millis(300);
+    assert_eq!(left(sent, second, later), Duration::from_millis(700));
+    assert_eq!(left(sent, second, sent + second * 2), Duration::ZERO);
 }

@@ -27,7 +27,7 @@ mod usage;
 mod variables;
 
 use support::table::{column, literal};
-use support::{Lease, Server, shared};
+use support::{Lease, Output, Server, shared};
 
 /// `lease` with these arguments, on the server that all tests of this binary share.
 fn lease(args: &[&str]) -> Lease {
@@ -51,6 +51,16 @@ fn term(json: &str) -> Term {
         fence: value["fence"].as_i64().expect("a fence"),
         expires_in_ms: value["expires_in_ms"].as_i64().expect("a time"),
     }
+}
+
+/// Whether this is what is left of so many milliseconds when the call that asked for them is over.
+#[track_caller]
+fn left_of(whole: i64, expires_in_ms: i64, out: &Output) {
+    let took = i64::try_from(out.took.as_millis()).expect("short");
+    assert!(
+        (whole - took - 1..=whole).contains(&expires_in_ms),
+        "{expires_in_ms} of {whole}: {out}"
+    );
 }
 
 /// Claims a key that is free; more arguments may be given.

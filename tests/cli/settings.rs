@@ -64,7 +64,7 @@ fn no_setting_of_a_role_or_a_database_changes_what_a_verb_does() {
     let key = r"back\slash 'quote' ü";
     let held = term(&quiet(&["claim", "--format", "json", key]));
     assert_eq!(held.key, key);
-    assert_eq!(held.expires_in_ms, 60_000);
+    assert!((30_000..=60_000).contains(&held.expires_in_ms), "{held:?}");
     let fence = held.fence.to_string();
     let term_of = |verb: &'static str| [verb, "--holder", &held.holder, "--fence", &fence, key];
     quiet(&term_of("renew"));

@@ -38,9 +38,21 @@ const TERM_FIELDS: &[(&str, &str)] = &[
     ),
     (
         "expires_in_ms",
-        "milliseconds until the expiry, by the server's clock at the moment of its answer",
+        "milliseconds until the expiry, at the moment of printing; counted from when the request was sent",
     ),
 ];
+
+const SLOW: Section = Section {
+    title: "SLOW ANSWERS",
+    blocks: &[
+        Block::Text(
+            "The time of a lease counts from when the request was sent. If the lease has almost expired when the answer comes, claim and renew ask once more. If the second answer is late too (69), or the lease is lost by then (76), they print nothing.",
+        ),
+        Block::Text(
+            "After that, nobody watches the clock for the script. If the script is stopped, or lease itself after its last look at the clock, the script goes on with a lease that may have expired. Only a fence check keeps out what it writes then; see lease-fencing(7).",
+        ),
+    ],
+};
 
 pub(super) const CLAIM: &[Section] = &[
     Section {
@@ -63,6 +75,7 @@ pub(super) const CLAIM: &[Section] = &[
             Block::Terms(TERM_FIELDS),
         ],
     },
+    SLOW,
     VARIABLES,
     EXIT,
 ];
@@ -101,6 +114,7 @@ pub(super) const RENEW: &[Section] = &[
             Block::Terms(TERM_FIELDS),
         ],
     },
+    SLOW,
     VARIABLES,
     EXIT,
 ];

@@ -99,9 +99,7 @@ impl Supervisor {
         let phase = std::mem::replace(&mut self.phase, Phase::Done);
         self.phase = match (phase, self.plan.purpose) {
             (Phase::Claiming(claiming), _) => self.while_claiming(claiming, now, event, &mut out),
-            (Phase::Settling(granted), Purpose::Job(job)) => {
-                self.while_settling(job, granted, now, event, &mut out)
-            }
+            (Phase::Settling(granted), _) => self.while_settling(granted, now, event, &mut out),
             (Phase::Starting(granted), Purpose::Job(job)) => {
                 self.while_starting(job, granted, now, event, &mut out)
             }
@@ -112,8 +110,9 @@ impl Supervisor {
                 self.while_releasing(releasing, now, event, &mut out)
             }
             // A claim for a script never comes further than its grant.
-            (Phase::Settling(_) | Phase::Starting(_) | Phase::Guarding(..), Purpose::Claim)
-            | (Phase::Done, _) => Phase::Done,
+            (Phase::Starting(_) | Phase::Guarding(..), Purpose::Claim) | (Phase::Done, _) => {
+                Phase::Done
+            }
         };
         out
     }

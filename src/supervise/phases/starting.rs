@@ -4,6 +4,7 @@ use super::claiming::{ends_a_wait, suspend};
 use super::guarding::Guarding;
 use super::{HeldTerm, Phase, Supervisor};
 use crate::clock::BootTime;
+use crate::lease::Loss;
 use crate::supervise::{
     Action, Event, Granted, JobEnd, JobPlan, NotStarted, Outcome, Purpose, Report, StartAnswer,
 };
@@ -20,22 +21,38 @@ impl Supervisor {
         if let Some(signal) = self.interrupted {
             // The COMMIT had been sent: the lease is ours, and nobody wants it any more.
             let outcome = Outcome::Interrupted(signal);
-            return if self.may_give_back(&granted) {
-                self.release_unused(granted, now, outcome, out)
-            } else {
-                self.finish(outcome, out)
-            };
+            return self.end_unused(granted, now, outcome, out);
         }
+        if now >= self.fresh_until(&granted) {
+            // A claim can take long, behind a locked row for example. What is used is a lease that still has its time.
+            out.push(Action::Renew(
+                granted.grant.lease.clone(),
+                self.plan.db_timeout,
+            ));
+            return Phase::Settling(granted);
+        }
+        self.use_it(granted, out)
+    }
+
+    /// Until when a grant can be used as it is. A job must not start when a heartbeat is due already.
+    fn fresh_until(&self, granted: &Granted) -> BootTime {
+        match self.plan.purpose {
+            Purpose::Claim => granted.deadline,
+            Purpose::Job(job) => granted.sent + job.heartbeat,
+        }
+    }
+
+    /// Until when a grant can be used that was renewed because it came late.
+    fn usable_until(&self, renewed: &Granted) -> BootTime {
+        match self.plan.purpose {
+            Purpose::Claim => renewed.deadline,
+            Purpose::Job(job) => renewed.deadline - job.grace,
+        }
+    }
+
+    fn use_it(&self, granted: Granted, out: &mut Vec<Action>) -> Phase {
         match self.plan.purpose {
             Purpose::Claim => self.finish(Outcome::Granted(granted), out),
-            Purpose::Job(job) if now >= granted.sent + job.heartbeat => {
-                // A claim can take long, behind a locked row for example. The job gets a lease that still has its time.
-                out.push(Action::Renew(
-                    granted.grant.lease.clone(),
-                    self.plan.db_timeout,
-                ));
-                Phase::Settling(granted)
-            }
             Purpose::Job(_) => Self::arm(granted, out),
         }
     }
@@ -54,30 +71,36 @@ impl Supervisor {
     /// A renewal of a grant that came late is under way.
     pub(super) fn while_settling(
         &mut self,
-        job: JobPlan,
         granted: Granted,
         now: BootTime,
         event: Event,
         out: &mut Vec<Action>,
     ) -> Phase {
         match event {
-            Event::Renewed(renewed) => {
+            Event::Renewed(mut renewed) => {
+                // The term is the one that the claim began.
+                renewed.grant.is_new = granted.grant.is_new;
                 if let Some(signal) = self.interrupted {
-                    return self.release_unused(renewed, now, Outcome::Interrupted(signal), out);
+                    return self.end_unused(renewed, now, Outcome::Interrupted(signal), out);
                 }
-                if now >= renewed.deadline - job.grace {
+                if now >= self.usable_until(&renewed) {
                     out.push(Action::Report(Report::TooSlow));
-                    return self.release_unused(renewed, now, Outcome::Unavailable, out);
+                    return self.end_unused(renewed, now, Outcome::Unavailable, out);
                 }
-                return Self::arm(renewed, out);
+                return self.use_it(renewed, out);
+            }
+            // Nobody has taken it: only the time was too short. There is nothing left to release.
+            Event::Lost(Loss::Expired) => {
+                out.push(Action::Report(Report::TooSlow));
+                return self.finish(Outcome::Unavailable, out);
             }
             Event::Lost(loss) => {
-                out.push(Action::Report(Report::LostBeforeJob(loss)));
+                out.push(Action::Report(Report::LostBeforeUse(loss)));
                 return self.finish(Outcome::Lost, out);
             }
             Event::RenewFailed(failure) => {
-                out.push(Action::Report(Report::NotRenewedBeforeJob(failure)));
-                return self.release_unused(granted, now, Outcome::Unavailable, out);
+                out.push(Action::Report(Report::NotRenewedBeforeUse(failure)));
+                return self.end_unused(granted, now, Outcome::Unavailable, out);
             }
             Event::Signal(signal) if ends_a_wait(signal) => {
                 self.interrupted.get_or_insert(signal);
@@ -156,6 +179,21 @@ impl Supervisor {
             | Event::Tick => {}
         }
         Phase::Starting(granted)
+    }
+
+    /// Nobody gets this grant: the lease is released, unless its holder may count on it.
+    fn end_unused(
+        &mut self,
+        granted: Granted,
+        now: BootTime,
+        outcome: Outcome,
+        out: &mut Vec<Action>,
+    ) -> Phase {
+        if self.may_give_back(&granted) {
+            self.release_unused(granted, now, outcome, out)
+        } else {
+            self.finish(outcome, out)
+        }
     }
 
     /// No job will run under this grant: the lease is released at once.

@@ -10,7 +10,7 @@ use super::super::{
 use super::{DB_TIMEOUT, at, for_a_job, granted, plan, term};
 use crate::clock::BootTime;
 use crate::job::OnLoss;
-use crate::lease::{LeaseState, Row};
+use crate::lease::{LeaseState, Loss, Row};
 use crate::timing::Wait;
 
 fn claiming(purpose: Purpose, wait: Option<Wait>) -> Supervisor {
@@ -214,6 +214,65 @@ fn a_job_starts_under_an_armed_watchdog_and_then_the_heartbeat_does() {
     assert_eq!(
         first.handle(at(0), Event::Start(StartAnswer::Started)),
         [Action::StartHeartbeat(term(), at(0))]
+    );
+}
+
+#[test]
+fn a_job_whose_grant_has_expired_before_its_answer_came_is_not_started() {
+    let mut late = run(None);
+    late.handle(at(70), granted_now(at(0)));
+    let answer = late.handle(at(71), Event::Lost(Loss::Expired));
+    assert_eq!(reports(&answer), [&Report::TooSlow]);
+    assert_eq!(outcome(&answer), Some(&Outcome::Unavailable));
+}
+
+#[test]
+fn a_claim_for_a_script_is_renewed_before_it_is_handed_out_if_its_answer_comes_too_late() {
+    let late = || {
+        let mut late = claiming(Purpose::Claim, None);
+        let answer = late.handle(at(60), granted_now(at(0)));
+        assert!(matches!(answer[1..], [Action::Renew(..)]), "{answer:?}");
+        late
+    };
+    let renewed = |deadline| Event::Renewed(granted(at(deadline)));
+    let answer = late().handle(at(61), renewed(120));
+    assert_eq!(answer, [Action::Finish(Outcome::Granted(granted(at(120))))]);
+
+    let answer = late().handle(at(120), renewed(120));
+    assert_eq!(reports(&answer), [&Report::TooSlow]);
+    assert!(matches!(answer.last(), Some(Action::Release { .. })));
+
+    let answer = late().handle(at(61), Event::Lost(Loss::Expired));
+    assert_eq!(reports(&answer), [&Report::TooSlow]);
+    assert_eq!(outcome(&answer), Some(&Outcome::Unavailable));
+
+    let answer = late().handle(at(61), Event::Lost(Loss::NoRow));
+    assert_eq!(reports(&answer), [&Report::LostBeforeUse(Loss::NoRow)]);
+    assert_eq!(outcome(&answer), Some(&Outcome::Lost));
+}
+
+#[test]
+fn a_lease_that_its_holder_had_before_is_not_released_because_an_answer_was_too_late() {
+    let had_before = |deadline| {
+        let mut granted = granted(deadline);
+        granted.grant.is_new = false;
+        granted
+    };
+    let mut plan = plan(Purpose::Claim, None);
+    plan.holder_is_fresh = false;
+    let mut late = Supervisor::new(plan, at(0));
+    late.handle(at(0), Event::Tick);
+    late.handle(
+        at(60),
+        Event::Claim(ClaimAnswer::Granted(had_before(at(60)))),
+    );
+    let answer = late.handle(at(120), Event::Renewed(had_before(at(120))));
+    assert_eq!(
+        answer,
+        [
+            Action::Report(Report::TooSlow),
+            Action::Finish(Outcome::Unavailable)
+        ]
     );
 }
 

@@ -28,6 +28,7 @@ fn events(now: BootTime) -> Vec<Event> {
         renewed(now + TTL),
         Event::RenewFailed("no route".to_owned()),
         Event::Lost(Loss::NoRow),
+        Event::Lost(Loss::Expired),
         Event::NoHeartbeat("x".to_owned()),
         Event::WatchdogDied,
         Event::Unprotected("no pipe".to_owned()),

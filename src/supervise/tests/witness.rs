@@ -458,8 +458,8 @@ impl Witness {
             | Report::Conflict(..)
             | Report::HeldByOuterRun
             | Report::Claimed(_)
-            | Report::LostBeforeJob(_)
-            | Report::NotRenewedBeforeJob(_)
+            | Report::LostBeforeUse(_)
+            | Report::NotRenewedBeforeUse(_)
             | Report::TooSlow
             | Report::NotStarted(_)
             | Report::StartedTooLate
