@@ -98,7 +98,7 @@ complete -c lease -n "__fish_lease_using_subcommand status" -s d -l database-url
 complete -c lease -n "__fish_lease_using_subcommand status" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
 complete -c lease -n "__fish_lease_using_subcommand status" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
 complete -c lease -n "__fish_lease_using_subcommand status" -l all -d 'Show free keys too'
-complete -c lease -n "__fish_lease_using_subcommand status" -l exit-code -d 'Exit 0 if every named key is held, and 1 if not'
+complete -c lease -n "__fish_lease_using_subcommand status" -l exit-code -d 'Exit 0 if every named key is held, and 1 if not; with -q, print nothing'
 complete -c lease -n "__fish_lease_using_subcommand status" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
 complete -c lease -n "__fish_lease_using_subcommand status" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'

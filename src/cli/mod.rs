@@ -26,7 +26,7 @@ use crate::timing::Wait;
 pub use self::parse::parse;
 pub(crate) use self::parse::{RUN_USAGE, lacks};
 use self::value_parsers::{Named, code, db_timeout, hold_at_least, switch, text, ttl};
-pub use self::value_parsers::{WatchWord, duration, watch};
+pub use self::value_parsers::{WatchArgument, duration, watch};
 pub(crate) use self::value_parsers::{shown, without_passwords};
 
 /// Keep a job from running on two machines at once.
@@ -69,7 +69,7 @@ pub struct Common {
         env = "LEASE_DATABASE_URL",
         global = true,
         hide_env_values = true,
-        value_parser = Named::word(text)
+        value_parser = Named(text)
     )]
     pub database_url: Option<String>,
 
@@ -81,16 +81,16 @@ pub struct Common {
         default_value = "public.lease",
         global = true,
         hide_env_values = true,
-        value_parser = Named::value(Table::parse)
+        value_parser = Named(Table::parse)
     )]
     pub table: Table,
 
     /// Give up a database operation after this long, connecting included (10ms to 1day)
-    #[arg(long, value_name = "DURATION", env = "LEASE_DB_TIMEOUT", default_value = "10s", global = true, hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(db_timeout))]
+    #[arg(long, value_name = "DURATION", env = "LEASE_DB_TIMEOUT", default_value = "10s", global = true, hide_env_values = true, allow_hyphen_values = true, value_parser = Named(db_timeout))]
     pub db_timeout: Duration,
 
     /// Print errors only: a skipped run prints nothing
-    #[arg(short, long, env = "LEASE_QUIET", global = true, hide_env_values = true, action = ArgAction::SetTrue, value_parser = Named::word(switch))]
+    #[arg(short, long, env = "LEASE_QUIET", global = true, hide_env_values = true, action = ArgAction::SetTrue, value_parser = Named(switch))]
     pub quiet: bool,
 
     /// Report each step on stderr
@@ -142,7 +142,7 @@ pub enum Command {
 #[derive(Args, Debug)]
 pub struct Acquire {
     /// Let the lease expire this long after the claim or the last renewal (100ms to 30days)
-    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
+    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named(ttl))]
     pub ttl: Duration,
 
     /// Whether `ttl` was typed. A default never shortens a lease.
@@ -150,15 +150,15 @@ pub struct Acquire {
     pub ttl_was_typed: bool,
 
     /// Retry for up to this long if someone else holds the lease; `forever` is allowed [default: do not wait]
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(str::parse::<Wait>))]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(str::parse::<Wait>))]
     pub wait: Option<Wait>,
 
     /// Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure
-    #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code(), allow_negative_numbers = true, value_parser = Named::value(code))]
+    #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code(), allow_negative_numbers = true, value_parser = Named(code))]
     pub conflict_exit_code: u8,
 
     /// Start the holder's name with this; a random part is always added [default: host name]
-    #[arg(long, value_name = "NAME", value_parser = Named::word(text))]
+    #[arg(long, value_name = "NAME", value_parser = Named(text))]
     pub name: Option<String>,
 }
 
@@ -172,15 +172,15 @@ pub struct Run {
     /// Keep the key closed until this long after the claim, even if the job ends sooner (at most 30days)
     ///
     /// Replicas whose clocks differ by seconds then do not run the same cron minute twice.
-    #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named::value(hold_at_least))]
+    #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named(hold_at_least))]
     pub hold_at_least: Duration,
 
     /// Renew the lease this often [default: ttl / 3, or less if --grace leaves less room]
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(duration))]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(duration))]
     pub heartbeat: Option<Duration>,
 
     /// Wait this long between TERM and KILL when stopping the job [default: ttl / 6, at most 10s, or less if --heartbeat leaves less room]
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named::value(duration))]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(duration))]
     pub grace: Option<Duration>,
 
     /// Choose what happens to the job if the lease is lost
@@ -188,7 +188,7 @@ pub struct Run {
     pub on_loss: OnLoss,
 
     /// The key of the lease: 1 to 1024 bytes of UTF-8
-    #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
+    #[arg(value_name = "KEY", value_parser = Named(str::parse::<Key>))]
     pub key: Key,
 
     /// The job: a command and its arguments, started without a shell
@@ -213,7 +213,7 @@ pub struct ClaimArgs {
     pub acquire: Acquire,
 
     /// Claim as exactly this holder, and so extend a lease that it already has; the default --ttl never shortens it
-    #[arg(long, value_name = "ID", conflicts_with = "name", value_parser = Named::word(str::parse::<Holder>))]
+    #[arg(long, value_name = "ID", conflicts_with = "name", value_parser = Named(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
     /// Print the answer in this format
@@ -221,7 +221,7 @@ pub struct ClaimArgs {
     pub format: TermFormat,
 
     /// The key of the lease: 1 to 1024 bytes of UTF-8
-    #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
+    #[arg(value_name = "KEY", value_parser = Named(str::parse::<Key>))]
     pub key: Key,
 }
 
@@ -229,7 +229,7 @@ pub struct ClaimArgs {
 #[derive(Args, Debug)]
 pub struct Renew {
     /// Set the expiry to this long from now, even if that shortens it; the default never shortens it (100ms to 30days)
-    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named::value(ttl))]
+    #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named(ttl))]
     pub ttl: Duration,
 
     /// Whether `ttl` was typed. A default never shortens a lease.
@@ -237,11 +237,11 @@ pub struct Renew {
     pub ttl_was_typed: bool,
 
     /// Renew the term of this holder [default: LEASE_HOLDER]
-    #[arg(long, value_name = "ID", value_parser = Named::word(str::parse::<Holder>))]
+    #[arg(long, value_name = "ID", value_parser = Named(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
     /// Renew the term with this fence [default: FENCE]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named::word(str::parse::<Fence>))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named(str::parse::<Fence>))]
     pub fence: Option<Fence>,
 
     /// Print the answer in this format
@@ -249,7 +249,7 @@ pub struct Renew {
     pub format: TermFormat,
 
     /// The key of the term [default: LEASE_KEY]
-    #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
+    #[arg(value_name = "KEY", value_parser = Named(str::parse::<Key>))]
     pub key: Option<Key>,
 }
 
@@ -257,15 +257,15 @@ pub struct Renew {
 #[derive(Args, Debug)]
 pub struct ReleaseArgs {
     /// Keep the key closed until this long after the claim (at most 30days)
-    #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named::value(hold_at_least))]
+    #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named(hold_at_least))]
     pub hold_at_least: Duration,
 
     /// Release the term of this holder [default: LEASE_HOLDER]
-    #[arg(long, value_name = "ID", value_parser = Named::word(str::parse::<Holder>))]
+    #[arg(long, value_name = "ID", value_parser = Named(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 
     /// Release the term with this fence [default: FENCE; none with --force]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named::word(str::parse::<Fence>))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named(str::parse::<Fence>))]
     pub fence: Option<Fence>,
 
     /// Evict the current holder; with --fence, only if the term still has that fence
@@ -275,7 +275,7 @@ pub struct ReleaseArgs {
     pub force: bool,
 
     /// The key of the term [default: LEASE_KEY; required with --force]
-    #[arg(value_name = "KEY", value_parser = Named::word(str::parse::<Key>))]
+    #[arg(value_name = "KEY", value_parser = Named(str::parse::<Key>))]
     pub key: Option<Key>,
 }
 
@@ -295,12 +295,12 @@ pub struct Status {
     #[arg(long)]
     pub all: bool,
 
-    /// Exit 0 if every named key is held, and 1 if not
+    /// Exit 0 if every named key is held, and 1 if not; with -q, print nothing
     #[arg(long, requires = "keys")]
     pub exit_code: bool,
 
     /// Show the leases again at this interval until interrupted; an argument that is not a duration is taken as a KEY [default interval: 2s]
-    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, conflicts_with = "exit_code", value_parser = Named::word(text))]
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, conflicts_with = "exit_code", value_parser = Named(text))]
     pub watch: Option<Option<String>>,
 
     /// Print the leases in this format
@@ -308,7 +308,7 @@ pub struct Status {
     pub format: StatusFormat,
 
     /// Keys to show, whatever their state; `*` and `?` are wildcards, `\*` and `\?` match literally [default: all that are not free]
-    #[arg(value_name = "KEY", value_parser = Named::word(text))]
+    #[arg(value_name = "KEY", value_parser = Named(text))]
     pub keys: Vec<String>,
 }
 

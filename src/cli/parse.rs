@@ -1,4 +1,4 @@
-//! From the arguments to the types, where clap's own reading would surprise somebody.
+//! From the arguments to the types. Here are the cases in which clap's own reading would surprise somebody.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,14 +8,14 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 
-use super::value_parsers::shown;
+use super::value_parsers::{shown, watch_interval};
 use super::{Cli, Command as Verb};
 use crate::lease::Key;
 
-/// How `run` is called.
+/// The usage of `run`.
 pub(crate) const RUN_USAGE: &str = "lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...";
 
-/// Reads the arguments, the program's name first, and the variables that stand in for options.
+/// Reads the arguments, which begin with the program's name, and the variables that stand in for options.
 ///
 /// # Errors
 /// Help, a version, or wrong usage.
@@ -34,14 +34,27 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     match &mut cli.command {
         Verb::Claim(claim) => claim.acquire.ttl_was_typed = typed(),
         Verb::Renew(renew) => renew.ttl_was_typed = typed(),
-        // A run's holder is always new, and has nothing that could be taken away.
-        Verb::Run(_) | Verb::Release(_) | Verb::Status(_) | Verb::Init(_) => {}
+        Verb::Status(_) => only_intervals_joined_to_watch(&args)?,
+        // The holder of a run is always new, and has no lease that could be shortened.
+        Verb::Run(_) | Verb::Release(_) | Verb::Init(_) => {}
     }
     Ok(cli)
 }
 
-/// The definitions as a process uses them. A variable that is empty is none, as crontabs and compose files leave them
-/// behind. clap would take the empty text for the value; the environment itself stays as it is, since it is the job's.
+/// clap takes `--watch=nightly` and `--watch nightly` for the same. Only the second one can mean a key.
+fn only_intervals_joined_to_watch(args: &[OsString]) -> Result<(), clap::Error> {
+    args.iter()
+        .take_while(|arg| *arg != "--")
+        .filter_map(|arg| arg.to_str()?.strip_prefix("--watch="))
+        .try_for_each(|text| {
+            let interval = watch_interval(text).map(|_| ());
+            interval.map_err(|e| clap::Error::raw(ErrorKind::ValueValidation, e))
+        })
+}
+
+/// The definitions as a process uses them. An empty variable counts as unset, because crontabs and compose files leave such
+/// variables behind, and clap would take the empty text as the value. The environment itself is left as it is: the job
+/// inherits it.
 fn command() -> Command {
     let read = |arg: Arg| match arg.get_env().and_then(env::var_os) {
         Some(value) if value.is_empty() => arg.env(Resettable::Reset),
@@ -52,11 +65,11 @@ fn command() -> Command {
         .mut_subcommands(|verb| verb.display_name("lease").mut_args(read))
 }
 
-/// Makes sure that the key of `run` stands before the first `--`. What follows a `--` belongs to the command, but clap
-/// would fill in the key from there when it was forgotten, and run the rest.
+/// Makes sure that the key of `run` comes before the first `--`. Everything after `--` belongs to the command, but if the
+/// key was forgotten, clap would take the first of these words as the key and run the rest.
 ///
 /// The one exception is a key that begins with a dash, between two `--` of its own: `lease run -- -k -- CMD`. No command
-/// begins with a dash, so nothing else can be meant. The second `--` is taken out, as clap wants it.
+/// begins with a dash, so nothing else can be meant. clap expects no second `--`, so it is removed.
 fn with_the_key_in_its_place(mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let Some(escape) = args.iter().position(|arg| arg == "--") else {
         return Ok(args);
@@ -74,10 +87,10 @@ fn with_the_key_in_its_place(mut args: Vec<OsString>) -> Result<Vec<OsString>, c
             args.remove(escape + 2);
             return Ok(args);
         }
-        [key, ..] if dashed(key) => " (a key that begins with - stands between two --)",
+        [key, ..] if dashed(key) => "; write a key that begins with - between two --",
         [..] => "",
     };
-    Err(wrong(format!("no KEY: {RUN_USAGE}{hint}")))
+    Err(wrong(format!("missing KEY (usage: {RUN_USAGE}{hint})")))
 }
 
 /// Names the key that is not followed by a command.
@@ -95,7 +108,7 @@ fn without_command(error: clap::Error, args: &[OsString]) -> clap::Error {
         });
     match key {
         Some(key) => wrong(format!(
-            "no COMMAND after the key \"{}\": {RUN_USAGE}",
+            "missing COMMAND after the key \"{}\" (usage: {RUN_USAGE})",
             shown(key.as_str())
         )),
         None => error,
@@ -106,7 +119,7 @@ fn wrong(text: String) -> clap::Error {
     clap::Error::raw(ErrorKind::MissingRequiredArgument, text)
 }
 
-/// Whether this argument is what an error misses.
+/// Whether an error says that this argument is missing.
 pub(crate) fn lacks(error: &clap::Error, argument: &str) -> bool {
     error.kind() == ErrorKind::MissingRequiredArgument
         && matches!(error.get(ContextKind::InvalidArg),
@@ -132,15 +145,18 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_after_two_dashes_is_never_the_key_of_run() {
+    fn what_follows_two_dashes_is_never_the_key_of_run() {
         for forgotten in [
             &["run", "--", "echo", "hi", "there"][..],
             &["run", "--ttl", "5s", "-q", "--", "echo", "hi"],
             &["-q", "run", "--", "echo"],
             &["run", "--", "-k", "echo"],
         ] {
-            let told = run(forgotten).expect_err("no key");
-            assert!(told.contains("no KEY: lease run"), "{forgotten:?}: {told}");
+            let message = run(forgotten).expect_err("no key");
+            assert!(
+                message.contains("missing KEY (usage: lease run"),
+                "{forgotten:?}: {message}"
+            );
         }
         for (given, command) in [
             (
@@ -156,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_run_that_begins_with_a_dash_stands_between_two_dashes() {
+    fn a_key_of_run_that_begins_with_a_dash_is_written_between_two_dashes() {
         let (key, command) =
-            run(&["run", "-q", "--", "-k", "--", "ls", "-l", "--", "x"]).expect("taken");
+            run(&["run", "-q", "--", "-k", "--", "ls", "-l", "--", "x"]).expect("accepted");
         assert_eq!(key, "-k");
         assert_eq!(command, as_os(&["ls", "-l", "--", "x"]));
         assert!(run(&["run", "--", "k", "--", "ls"]).is_err());
@@ -181,7 +197,7 @@ mod tests {
         let cli = read(&[
             "-q", "claim", "-vv", "-q", "-q", "--ttl", "3s", "--ttl", "4s", "k",
         ]);
-        let cli = cli.expect("taken");
+        let cli = cli.expect("accepted");
         assert!(cli.common.quiet && cli.common.verbose);
         let Verb::Claim(claim) = cli.command else {
             panic!("{:?}", cli.command)
@@ -190,7 +206,7 @@ mod tests {
         let cli = read(&[
             "--table", "a", "status", "x", "--table", "b", "--all", "y", "z",
         ]);
-        let cli = cli.expect("taken");
+        let cli = cli.expect("accepted");
         assert_eq!(cli.common.table.name(), "b");
         let Verb::Status(status) = cli.command else {
             panic!("{:?}", cli.command)

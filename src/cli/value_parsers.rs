@@ -1,4 +1,4 @@
-//! What the values of options may be. A complaint names the option, or the variable, that the value came from.
+//! Which values an option accepts. A complaint names the option or the variable that the value came from.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -19,71 +19,80 @@ impl FromStr for Wait {
         if text == "forever" {
             return Ok(Self::Forever);
         }
-        duration(text).map(Self::For).map_err(|e| {
-            // What is negative is told what is wrong with it, not what else there is.
-            let other = if text.starts_with('-') {
-                ""
-            } else {
-                ", or forever"
-            };
-            Invalid::new(format!("{e}{other}"))
-        })
+        duration_or(text, ", or forever").map(Self::For)
     }
 }
 
-/// What stands after `--watch`, where an interval may be left out.
+/// The argument after `--watch`. The interval may be left out, and the argument is then the first key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WatchWord {
-    /// How often to look.
+pub enum WatchArgument {
+    /// The time between two looks.
     Interval(Duration),
-    /// The interval was left out, and this is the first key.
+    /// The first key.
     Key(String),
 }
 
 /// The shortest interval of `--watch`.
 const WATCH_SHORTEST: Duration = Duration::from_millis(100);
 
-/// Tells an interval from a key. A key that looks like an interval is given after `--`.
+/// Tells an interval from a key. A key that looks like an interval must be given after `--`.
 ///
 /// # Errors
 /// An interval that is too short, negative or without a unit. The text names the option.
-pub fn watch(text: &str) -> Result<WatchWord, Invalid> {
-    let complaint = |e: Invalid| Invalid::new(format!("--watch {e}"));
-    match duration(text) {
-        Ok(every) if every >= WATCH_SHORTEST => Ok(WatchWord::Interval(every)),
-        Ok(_) => Err(complaint(out_of_range(text, "give at least 100ms"))),
-        Err(e) if is_number(text.strip_prefix('-').unwrap_or(text)) || counts_months(text) => {
-            Err(complaint(e))
-        }
-        Err(_) => Ok(WatchWord::Key(text.to_owned())),
+pub fn watch(text: &str) -> Result<WatchArgument, Invalid> {
+    let looks_like_a_duration = duration(text).is_ok()
+        || is_number(text.strip_prefix('-').unwrap_or(text))
+        || counts_months(text);
+    if looks_like_a_duration {
+        watch_interval(text).map(WatchArgument::Interval)
+    } else {
+        Ok(WatchArgument::Key(text.to_owned()))
     }
 }
 
-/// Reads a duration as humantime writes it, but for its `M`, a month, which nobody means who writes it.
+/// The interval of `--watch`, where a key is not possible.
 ///
 /// # Errors
-/// Anything else. The text begins with what was given, so that the name of an option can stand before it, and says what
-/// would be right.
+/// Anything that is not an interval. The text names the option.
+pub(super) fn watch_interval(text: &str) -> Result<Duration, Invalid> {
+    duration(text)
+        .and_then(|every| {
+            if every < WATCH_SHORTEST {
+                return Err(out_of_range(text, "at least 100ms"));
+            }
+            Ok(every)
+        })
+        .map_err(|complaint| Invalid::new(format!("--watch: {complaint}")))
+}
+
+/// Reads a duration in the format of humantime, except `M`: it means a month there, and nobody who writes it means that.
+///
+/// # Errors
+/// Anything else. The text says what would be right.
 pub fn duration(text: &str) -> Result<Duration, Invalid> {
+    duration_or(text, "")
+}
+
+/// Reads a duration. `other` is what else would be right, for the message.
+fn duration_or(text: &str, other: &str) -> Result<Duration, Invalid> {
+    let given = shown(text);
     if counts_months(text) {
         return Err(Invalid::new(format!(
-            "{}: M would be a month: write 5m for minutes, or 30days",
-            shown(text)
+            "\"{given}\": M means months (write 5m for minutes, or 30days)"
         )));
     }
+    let is_negative = text
+        .strip_prefix('-')
+        .is_some_and(|t| t.starts_with(|c: char| c.is_ascii_digit()));
     humantime::parse_duration(text).map_err(|_| {
-        let given = shown(text);
         Invalid::new(if text.is_empty() {
-            "is empty: write 500ms, 30s, 5m or '1h 30m'".to_owned()
+            format!("the value is empty (write 500ms, 30s, 5m or '1h 30m'{other})")
         } else if is_number(text) {
-            format!("{given} has no unit: write {given}s, 5m or '1h 30m'")
-        } else if text
-            .strip_prefix('-')
-            .is_some_and(|t| t.starts_with(|c: char| c.is_ascii_digit()))
-        {
-            format!("{given}: a duration can't be negative")
+            format!("\"{given}\" has no unit (write {given}s, 5m or '1h 30m'{other})")
+        } else if is_negative {
+            format!("\"{given}\" is negative")
         } else {
-            format!("{given} is no duration: write 500ms, 30s, 5m or '1h 30m'")
+            format!("\"{given}\" is not a duration (write 500ms, 30s, 5m or '1h 30m'{other})")
         })
     })
 }
@@ -98,22 +107,22 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
-/// The ttl, as long as it is in range.
+/// A ttl in range.
 pub(super) fn ttl(text: &str) -> Result<Duration, Invalid> {
     in_range(text, Ttl::new, TTL_RANGE)
 }
 
-/// The limit of one database operation, as long as it is in range.
+/// A time limit of one database operation in range.
 pub(super) fn db_timeout(text: &str) -> Result<Duration, Invalid> {
     in_range(text, timing::db_timeout, DB_TIMEOUT_RANGE)
 }
 
-/// How long others are kept out, as long as it is in range.
+/// A time for which the key stays closed, in range.
 pub(super) fn hold_at_least(text: &str) -> Result<Duration, Invalid> {
     in_range(text, timing::hold_at_least, HOLD_RANGE)
 }
 
-/// Checked here and not only where it is used, since here the text is at hand: whoever wrote 31days should not read of
+/// Checked here as well as where it is used, because only here the text is known: somebody who wrote 31days must not read
 /// 1month 13h.
 fn in_range<T>(
     text: &str,
@@ -128,36 +137,35 @@ fn in_range<T>(
 }
 
 fn out_of_range(text: &str, range: &str) -> Invalid {
-    Invalid::new(format!("{} is out of range: {range}", shown(text)))
+    Invalid::new(format!("\"{}\" is out of range ({range})", shown(text)))
 }
 
 /// An exit code.
 pub(super) fn code(text: &str) -> Result<u8, Invalid> {
-    let right = "give a number from 0 to 255";
     text.parse().map_err(|_| {
         Invalid::new(if text.is_empty() {
-            format!("is empty: {right}")
+            "the value is empty (give a number from 0 to 255)".to_owned()
         } else {
-            format!("{}: {right}", shown(text))
+            format!("\"{}\" is not a number from 0 to 255", shown(text))
         })
     })
 }
 
-/// Any text, as long as it is UTF-8.
+/// Any text in UTF-8.
 pub(super) fn text(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// A switch in a variable.
+/// A switch that is set by a variable.
 pub(super) fn switch(text: &str) -> Result<bool, Invalid> {
     let no = ["", "0", "n", "no", "f", "false", "off"];
     Ok(!no.contains(&text.to_ascii_lowercase().as_str()))
 }
 
-/// How many characters of a wrong value are repeated.
+/// How many characters of a wrong value a message repeats.
 const SHOWN_OF_A_VALUE: usize = 40;
 
-/// A wrong value as a message may repeat it: not too long, and without a password that was typed in a wrong place.
+/// A wrong value for a message: shortened, and without a password that was typed in the wrong place.
 pub(crate) fn shown(text: &str) -> String {
     let text = without_passwords(text);
     if text.chars().count() <= SHOWN_OF_A_VALUE {
@@ -167,7 +175,7 @@ pub(crate) fn shown(text: &str) -> String {
     format!("{start}...")
 }
 
-/// A text with URLs and connection strings in it, without their passwords.
+/// A text without the passwords of the URLs and connection strings in it.
 pub(crate) fn without_passwords(text: &str) -> String {
     let mut out = text.to_owned();
     if let Some(scheme) = text.find("://") {
@@ -182,27 +190,9 @@ pub(crate) fn without_passwords(text: &str) -> String {
     }
 }
 
-/// Reads a value with a function, and puts the name of where it came from before the complaint.
+/// Reads a value with a function. A complaint gets the name of the option or the variable: `--ttl: "60" has no unit`.
 #[derive(Clone)]
-pub(super) struct Named<T> {
-    read: fn(&str) -> Result<T, Invalid>,
-    between: &'static str,
-}
-
-impl<T> Named<T> {
-    /// For complaints that are a sentence of their own: `--holder: the holder is empty`.
-    pub(super) const fn word(read: fn(&str) -> Result<T, Invalid>) -> Self {
-        Self {
-            read,
-            between: ": ",
-        }
-    }
-
-    /// For complaints that begin with the value: `--ttl 60 has no unit`.
-    pub(super) const fn value(read: fn(&str) -> Result<T, Invalid>) -> Self {
-        Self { read, between: " " }
-    }
-}
+pub(super) struct Named<T>(pub(super) fn(&str) -> Result<T, Invalid>);
 
 impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
     type Value = T;
@@ -224,17 +214,17 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
         source: ValueSource,
     ) -> Result<T, clap::Error> {
         let name = arg.map(|arg| name(arg, source)).unwrap_or_default();
-        let complaint = match value.to_str().map(self.read) {
+        let complaint = match value.to_str().map(self.0) {
             Some(Ok(read)) => return Ok(read),
             Some(Err(complaint)) if arg.is_some_and(Arg::is_positional) => complaint.to_string(),
-            Some(Err(complaint)) => format!("{name}{}{complaint}", self.between),
+            Some(Err(complaint)) => format!("{name}: {complaint}"),
             None => format!("{name} is not UTF-8"),
         };
         Err(clap::Error::raw(ErrorKind::ValueValidation, complaint).with_cmd(command))
     }
 }
 
-/// The variable that a value came from, or its option, by the short name where there is one.
+/// The variable that a value came from, or its option, by the short name if there is one.
 fn name(arg: &Arg, source: ValueSource) -> String {
     if source == ValueSource::EnvVariable
         && let Some(variable) = arg.get_env()
@@ -260,33 +250,38 @@ mod tests {
             "5m".parse::<Wait>(),
             Ok(Wait::For(Duration::from_secs(300)))
         );
+        let right = "\"soon\" is not a duration (write 500ms, 30s, 5m or '1h 30m', or forever)";
         assert_eq!(
             "soon".parse::<Wait>().map_err(|e| e.to_string()),
-            Err("soon is no duration: write 500ms, 30s, 5m or '1h 30m', or forever".to_owned())
+            Err(right.to_owned())
         );
     }
 
     #[test]
-    fn a_duration_that_is_none_says_what_would_be_one() {
-        let told = |text: &str| duration(text).expect_err(text).to_string();
+    fn what_is_not_a_duration_says_what_would_be_one() {
+        let message = |text: &str| duration(text).expect_err(text).to_string();
+        let write = "(write 500ms, 30s, 5m or '1h 30m')";
+        assert_eq!(message("abc"), format!("\"abc\" is not a duration {write}"));
         assert_eq!(
-            told("abc"),
-            "abc is no duration: write 500ms, 30s, 5m or '1h 30m'"
+            message("60"),
+            "\"60\" has no unit (write 60s, 5m or '1h 30m')"
         );
-        assert_eq!(told("60"), "60 has no unit: write 60s, 5m or '1h 30m'");
-        assert_eq!(told("1.5"), "1.5 has no unit: write 1.5s, 5m or '1h 30m'");
-        assert_eq!(told("-5s"), "-5s: a duration can't be negative");
-        assert_eq!(told(""), "is empty: write 500ms, 30s, 5m or '1h 30m'");
+        assert_eq!(
+            message("1.5"),
+            "\"1.5\" has no unit (write 1.5s, 5m or '1h 30m')"
+        );
+        assert_eq!(message("-5s"), "\"-5s\" is negative");
+        assert_eq!(message(""), format!("the value is empty {write}"));
         for months in ["5M", "1h 5M", "5 M"] {
-            let hint = "M would be a month: write 5m for minutes, or 30days";
-            assert_eq!(told(months), format!("{months}: {hint}"));
+            let right = format!("\"{months}\": M means months (write 5m for minutes, or 30days)");
+            assert_eq!(message(months), right);
             assert_eq!(
                 watch(months).map_err(|e| e.to_string()),
-                Err(format!("--watch {months}: {hint}"))
+                Err(format!("--watch: {right}"))
             );
         }
         for bad in ["5 m s", "s", "1h 30", "--wait", " "] {
-            assert!(told(bad).contains("is no duration"), "{bad}");
+            assert!(message(bad).contains("is not a duration"), "{bad}");
         }
     }
 
@@ -294,27 +289,32 @@ mod tests {
     fn what_is_out_of_range_is_repeated_as_it_was_written() {
         assert_eq!(
             ttl("31days").map_err(|e| e.to_string()),
-            Err("31days is out of range: give 100ms to 30days".to_owned())
+            Err("\"31days\" is out of range (100ms to 30days)".to_owned())
         );
         assert!(ttl("30days").is_ok() && db_timeout("1day").is_ok());
         assert!(db_timeout("25h").is_err() && hold_at_least("1year").is_err());
     }
 
     #[test]
-    fn after_watch_stands_an_interval_or_a_key_and_never_a_bare_number() {
-        assert_eq!(watch("5s"), Ok(WatchWord::Interval(Duration::from_secs(5))));
-        assert_eq!(watch("nightly"), Ok(WatchWord::Key("nightly".to_owned())));
-        assert_eq!(watch("5-a-day"), Ok(WatchWord::Key("5-a-day".to_owned())));
-        let told = |text: &str| watch(text).expect_err(text).to_string();
-        assert_eq!(told("5"), "--watch 5 has no unit: write 5s, 5m or '1h 30m'");
+    fn after_watch_comes_an_interval_or_a_key_and_never_a_bare_number() {
+        let five_seconds = WatchArgument::Interval(Duration::from_secs(5));
+        assert_eq!(watch("5s"), Ok(five_seconds));
+        for key in ["nightly", "5-a-day"] {
+            assert_eq!(watch(key), Ok(WatchArgument::Key(key.to_owned())));
+        }
+        let message = |text: &str| watch(text).expect_err(text).to_string();
         assert_eq!(
-            told("1ms"),
-            "--watch 1ms is out of range: give at least 100ms"
+            message("5"),
+            "--watch: \"5\" has no unit (write 5s, 5m or '1h 30m')"
+        );
+        assert_eq!(
+            message("1ms"),
+            "--watch: \"1ms\" is out of range (at least 100ms)"
         );
     }
 
     #[test]
-    fn a_value_is_repeated_without_a_password_in_it_however_long_it_is() {
+    fn a_value_is_repeated_without_a_password_in_it_even_if_it_is_long() {
         let long = format!("postgres://app:s3cret{}@db/x", "y".repeat(50));
         for text in [
             "postgres://app:s3cret@db/x",

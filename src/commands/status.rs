@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use super::{Ending, print_or_leave, store, voice};
-use crate::cli::{self, Common, Status, StatusFormat, WatchWord};
+use crate::cli::{self, Common, Status, StatusFormat, WatchArgument};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::lease::{Key, LeaseState};
@@ -25,9 +25,9 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
         interval = Some(WATCH_INTERVAL);
         if let Some(text) = given {
             match cli::watch(&text)? {
-                WatchWord::Interval(every) => interval = Some(every),
+                WatchArgument::Interval(every) => interval = Some(every),
                 // `--watch nightly`: the interval was left out, and this is a key.
-                WatchWord::Key(key) => args.keys.insert(0, key),
+                WatchArgument::Key(key) => args.keys.insert(0, key),
             }
         }
     }
@@ -51,7 +51,9 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     let (shown, listing) = view
         .look(&store, None)
         .map_err(|f| anyhow::Error::new(f).context("cannot read the leases"))?;
-    if shown.is_empty() && view.format == StatusFormat::Table {
+    if args.exit_code && common.quiet {
+        // A monitor wants the exit code only.
+    } else if shown.is_empty() && view.format == StatusFormat::Table {
         voice.info("no leases");
     } else {
         print_or_leave(&view.text(&shown))?;

@@ -228,20 +228,33 @@ impl EventLoop {
     }
 }
 
-/// As a shell reports it, with a message.
+/// What only a shell can do: commands that change the shell itself, and words of its syntax.
+const BUILTINS: &[&str] = &[
+    ".", ":", "{", "(", "!", "[[", "alias", "bg", "break", "builtin", "case", "cd", "command",
+    "continue", "declare", "eval", "exec", "exit", "export", "fc", "fg", "for", "function",
+    "getopts", "hash", "if", "jobs", "let", "local", "popd", "pushd", "read", "readonly", "return",
+    "set", "shift", "shopt", "source", "time", "times", "trap", "type", "typeset", "ulimit",
+    "umask", "unalias", "unset", "until", "wait", "while",
+];
+
+/// Why the job was not started, as a shell reports it.
 fn why_not_started(command: &OsStr, error: SpawnError) -> NotStarted {
     let command = command.to_string_lossy();
     let cannot = |why: &str| format!("cannot run {command}: {why}");
     match error {
         SpawnError::NoProgram(NoProgram::NotFound) => NotStarted::NotFound(if command.is_empty() {
             "cannot run the command: it is empty".to_owned()
+        } else if BUILTINS.contains(&&*command) {
+            cannot(&format!(
+                "it is part of the shell, not a program (write sh -c '{command} ...')"
+            ))
         } else if command.contains(' ') {
             cannot(
-                "command not found (the command and each argument are words of their own; for a shell's syntax use sh -c '...')",
+                "command not found (write the command and each argument as separate words, or use sh -c '...')",
             )
         } else if command.contains('=') {
             cannot(&format!(
-                "command not found (for a variable write env {command} and the command)"
+                "command not found (to set a variable, write env {command} and the command)"
             ))
         } else {
             cannot("command not found")
@@ -253,7 +266,7 @@ fn why_not_started(command: &OsStr, error: SpawnError) -> NotStarted {
             NotStarted::CannotExecute(cannot(&output::io_error(&error)))
         }
         SpawnError::NotAnnounced(error) => NotStarted::Failed(cannot(&format!(
-            "there is no watchdog to guard it: {}",
+            "cannot start a watchdog for it: {}",
             output::io_error(&error)
         ))),
         SpawnError::TooLate => NotStarted::TooLate,

@@ -21,7 +21,7 @@ pub const KEY_MAX_BYTES: usize = 1024;
 /// The longest holder or name, in bytes.
 pub const HOLDER_MAX_BYTES: usize = 255;
 
-/// A word that can't be valid. The text says what would be.
+/// A value that cannot be valid. The text says what would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(String);
 
@@ -43,17 +43,19 @@ impl std::error::Error for Invalid {}
 
 fn text_within(what: &str, text: &str, max: usize) -> Result<(), Invalid> {
     if text.is_empty() {
-        return Err(Invalid(format!("{what} is empty: give 1 to {max} bytes")));
+        return Err(Invalid(format!(
+            "{what} is empty (1 to {max} bytes are allowed)"
+        )));
     }
     if text.len() > max {
         return Err(Invalid(format!(
-            "{what} has {} bytes: give 1 to {max}",
+            "{what} has {} bytes (1 to {max} are allowed)",
             text.len()
         )));
     }
     if text.contains('\0') {
         return Err(Invalid(format!(
-            "{what} contains a NUL byte, which PostgreSQL can't store"
+            "{what} contains a NUL byte, which PostgreSQL cannot store"
         )));
     }
     Ok(())
@@ -155,18 +157,18 @@ impl FromStr for Fence {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        const RIGHT: &str = "give it as it was printed, such as 1796098343884123";
-        // Enough to recognize it by.
+        const RIGHT: &str = "give it as lease printed it, such as 1796098343884123";
+        // Enough to recognize the value.
         let given: String = text.chars().take(24).collect();
-        let wrong = |why: String| Err(Invalid(format!("{why}: {RIGHT}")));
+        let wrong = |why: String| Err(Invalid(format!("{why} ({RIGHT})")));
         match text.parse::<i64>() {
             Ok(value) if value >= 1 => Ok(Self(value)),
-            Ok(value) => wrong(format!("a fence is at least 1, not {value}")),
+            Ok(value) => wrong(format!("{value} is not a fence, which is at least 1")),
             Err(_) if text.is_empty() => wrong("the fence is empty".to_owned()),
             Err(e) if *e.kind() == IntErrorKind::PosOverflow => {
-                wrong(format!("{given} is larger than any fence"))
+                wrong(format!("\"{given}\" is larger than any fence"))
             }
-            Err(_) => wrong(format!("\"{given}\" is no whole number")),
+            Err(_) => wrong(format!("\"{given}\" is not a whole number")),
         }
     }
 }

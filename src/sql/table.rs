@@ -23,19 +23,19 @@ impl Table {
         for part in [schema, name] {
             if part.is_empty() || part.contains(['\0', '.']) {
                 return Err(Invalid::new(format!(
-                    "{text:?} names no table: give schema.table, or a bare name for one in public"
+                    "{text:?} is not a table name (give schema.table, or a bare name for a table in public)"
                 )));
             }
             if part.len() > IDENTIFIER_MAX_BYTES {
                 return Err(Invalid::new(format!(
-                    "{text:?} is too long: PostgreSQL keeps {IDENTIFIER_MAX_BYTES} bytes of a name"
+                    "{text:?} is too long (PostgreSQL keeps {IDENTIFIER_MAX_BYTES} bytes of a name)"
                 )));
             }
         }
         // A table in pg_temp is gone with the connection that made it, and each operation has one of its own.
         if schema.starts_with("pg_") || schema == "information_schema" {
             return Err(Invalid::new(format!(
-                "{text:?}: {schema} is a schema of the server's own, where no lease can last"
+                "{text:?} is in {schema}, a schema of the server itself (name a table in another schema)"
             )));
         }
         Ok(Self {

@@ -31,12 +31,12 @@ const MAX_DB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The shortest heartbeat that leaves a database time to answer.
 const MIN_HEARTBEAT: Duration = Duration::from_millis(10);
 
-/// What a ttl may be, as it is said to whoever gave another one.
-pub const TTL_RANGE: &str = "give 100ms to 30days";
+/// The range of a ttl, for messages.
+pub const TTL_RANGE: &str = "100ms to 30days";
 /// The same for the limit of one database operation.
-pub const DB_TIMEOUT_RANGE: &str = "give 10ms to 1day";
-/// The same for how long others are kept out after a claim.
-pub const HOLD_RANGE: &str = "give at most 30days";
+pub const DB_TIMEOUT_RANGE: &str = "10ms to 1day";
+/// The same for how long the key stays closed after a claim.
+pub const HOLD_RANGE: &str = "at most 30days";
 
 /// How long a lease outlives its last heartbeat: [`MIN_TTL`] to [`MAX_TTL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl Ttl {
     pub fn new(ttl: Duration) -> Result<Self, Invalid> {
         if ttl < MIN_TTL || ttl > MAX_TTL {
             return Err(Invalid::new(format!(
-                "--ttl {} is out of range: {TTL_RANGE}",
+                "--ttl {} is out of range ({TTL_RANGE})",
                 human(ttl)
             )));
         }
@@ -120,7 +120,7 @@ impl Extension {
 pub fn db_timeout(limit: Duration) -> Result<Duration, Invalid> {
     if limit < MIN_DB_TIMEOUT || limit > MAX_DB_TIMEOUT {
         return Err(Invalid::new(format!(
-            "--db-timeout {} is out of range: {DB_TIMEOUT_RANGE}",
+            "--db-timeout {} is out of range ({DB_TIMEOUT_RANGE})",
             human(limit)
         )));
     }
@@ -134,7 +134,7 @@ pub fn db_timeout(limit: Duration) -> Result<Duration, Invalid> {
 pub fn hold_at_least(hold: Duration) -> Result<Duration, Invalid> {
     if hold > MAX_TTL {
         return Err(Invalid::new(format!(
-            "--hold-at-least {} is out of range: {HOLD_RANGE}",
+            "--hold-at-least {} is out of range ({HOLD_RANGE})",
             human(hold)
         )));
     }
@@ -173,7 +173,7 @@ impl Timing {
         let (least_beat, least_grace) = ((whole / 60).max(MIN_HEARTBEAT), whole / 60);
         if let Some(short) = heartbeat.filter(|h| *h < MIN_HEARTBEAT) {
             return Err(Invalid::new(format!(
-                "--heartbeat {} is too short: give at least 10ms",
+                "--heartbeat {} is too short (at least 10ms)",
                 human(short)
             )));
         }
@@ -277,11 +277,11 @@ impl Timing {
     }
 }
 
-const RULE: &str = "two heartbeats and the grace must fit into the ttl, with 250ms to spare (a tenth of a short ttl, a hundredth of a long one)";
+const RULE: &str = "two heartbeats, the grace period and a margin must fit into the ttl";
 
 fn does_not_fit(option: &str, given: Duration, ttl: Ttl, largest: Duration) -> Invalid {
     Invalid::new(format!(
-        "{option} {} does not fit --ttl {}: {RULE}; give at most {}",
+        "{option} {} does not fit into --ttl {}: {RULE} (give at most {})",
         typed(given),
         typed(ttl.get()),
         typed(largest)
@@ -301,13 +301,13 @@ fn do_not_fit(
         ways.push(format!("a heartbeat of at most {}", typed(slowest)));
     }
     if longest >= Duration::from_millis(1) {
-        ways.push(format!("a grace of at most {}", typed(longest)));
+        ways.push(format!("a grace period of at most {}", typed(longest)));
     }
     if ways.is_empty() {
         ways.push("a longer ttl, or neither of the two".to_owned());
     }
     Invalid::new(format!(
-        "--heartbeat {} and --grace {} do not fit --ttl {}: {RULE}; give {}",
+        "--heartbeat {} and --grace {} do not fit into --ttl {}: {RULE} (give {})",
         typed(heartbeat),
         typed(grace),
         typed(ttl.get()),

@@ -60,23 +60,23 @@ fn what_does_not_fit_is_refused_in_terms_of_the_options_that_were_given() {
     let grace = timing(6_000, None, Some(6_000)).expect_err("grace as long as the ttl");
     assert_eq!(
         grace,
-        format!("--grace 6s does not fit --ttl 6s: {RULE}; give at most '5s 550ms'")
+        format!("--grace 6s does not fit into --ttl 6s: {RULE} (give at most '5s 550ms')")
     );
     let beat = timing(6_000, Some(3_000), None).expect_err("one heartbeat only");
     assert_eq!(
         beat,
-        format!("--heartbeat 3s does not fit --ttl 6s: {RULE}; give at most '2s 825ms'")
+        format!("--heartbeat 3s does not fit into --ttl 6s: {RULE} (give at most '2s 825ms')")
     );
     let both = timing(60_000, Some(25_000), Some(10_000)).expect_err("both were given");
     assert_eq!(
         both,
         format!(
-            "--heartbeat 25s and --grace 10s do not fit --ttl 1m: {RULE}; \
-             give a heartbeat of at most '24s 700ms', or a grace of at most '9s 400ms'"
+            "--heartbeat 25s and --grace 10s do not fit into --ttl 1m: {RULE} \
+             (give a heartbeat of at most '24s 700ms', or a grace period of at most '9s 400ms')"
         )
     );
     let hopeless = timing(5_000, Some(5_000), Some(5_000)).expect_err("neither fits");
-    assert!(hopeless.ends_with("give a longer ttl, or neither of the two"));
+    assert!(hopeless.ends_with("(give a longer ttl, or neither of the two)"));
     assert!(timing(6_000, Some(0), None).is_err());
 }
 
@@ -93,7 +93,7 @@ fn the_largest_value_that_a_refusal_names_is_accepted_and_no_larger_one() {
             };
             let refusal = pick(ms).expect_err("as long as the ttl");
             let (_, named) = refusal.split_once("at most ").expect("a value");
-            let largest = humantime::parse_duration(named.trim_matches('\''))
+            let largest = humantime::parse_duration(named.trim_matches(['\'', ')']))
                 .expect("a duration")
                 .as_millis();
             let largest = u64::try_from(largest).expect("small");

@@ -5,6 +5,7 @@ mod support;
 
 mod claim;
 mod database_faults;
+mod hints;
 mod init;
 mod readme;
 mod release;

@@ -23,7 +23,7 @@ fn a_renewal_extends_and_prints_what_claim_prints() {
 }
 
 #[test]
-fn a_ttl_that_is_given_counts_from_now_and_a_default_takes_away_nothing() {
+fn a_ttl_that_is_given_counts_from_now_and_a_default_never_shortens_a_lease() {
     let key = key();
     let held = claimed(&key, &["--ttl", "10m"]);
     let fence = held.fence.to_string();

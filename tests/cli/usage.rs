@@ -11,14 +11,17 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
     let long_name = "n".repeat(256);
     let cases: &[(&[&str], &str)] = &[
         (&[], "no command given"),
-        (&["stauts"], "unknown command stauts: did you mean status?"),
+        (
+            &["stauts"],
+            "unknown command \"stauts\" (did you mean status?)",
+        ),
         (
             &["nightly", "true"],
-            "unknown command nightly: it is none of run, claim, renew, release, status or init",
+            "unknown command \"nightly\" (run, claim, renew, release, status or init; see `lease --help`)",
         ),
         (
             &["--ttl", "5s", "claim", "k"],
-            "--ttl is an option of run, claim and renew: it goes after the command",
+            "--ttl is an option of run, claim and renew (put it after the command)",
         ),
         (
             &["claim", "k", "--force"],
@@ -28,13 +31,22 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
             &["renew", "-E", "3"],
             "-E is an option of run and claim, not of renew",
         ),
-        (&["--verbose=1", "status"], "--verbose takes no value"),
+        (
+            &["--verbose=1", "status"],
+            "--verbose does not take a value",
+        ),
         (
             &["claim", "k", "--", "true"],
-            "one argument too many: true; to run a command under a lease: lease run",
+            "unexpected argument \"true\" (to run a command under a lease, use lease run; ",
         ),
-        (&["claim", "k", "-E", ""], "-E is empty: give a number"),
-        (&["claim"], "which KEY? lease claim [OPTIONS] <KEY>"),
+        (
+            &["claim", "k", "-E", ""],
+            "-E: the value is empty (give a number",
+        ),
+        (
+            &["claim"],
+            "missing KEY (usage: lease claim [OPTIONS] <KEY>)",
+        ),
         (&["claim", ""], "1 to 1024 bytes"),
         (&["claim", &long_key], "1 to 1024"),
         (&["claim", "k", "--ttl", "0s"], "100ms to 30days"),
@@ -42,32 +54,29 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["claim", "k", "--ttl", "soon"], "500ms, 30s, 5m"),
         (
             &["claim", "k", "--ttl", "-5s"],
-            "--ttl -5s: a duration can't be negative",
+            "--ttl: \"-5s\" is negative",
         ),
         (
             &["claim", "k", "--ttl", "60"],
-            "--ttl 60 has no unit: write 60s, 5m or '1h 30m'",
+            "--ttl: \"60\" has no unit (write 60s, 5m or '1h 30m')",
         ),
         (
             &["claim", "k", "--ttl", "31days"],
-            "--ttl 31days is out of range: give 100ms to 30days",
+            "--ttl: \"31days\" is out of range (100ms to 30days)",
         ),
-        (
-            &["claim", "-x"],
-            "unknown option -x; a key that begins with - goes after --",
-        ),
+        (&["claim", "-x"], "write a key that begins with - after --"),
         (
             &["claim", "k", "-E", "abc"],
-            "-E abc: give a number from 0 to 255",
+            "-E: \"abc\" is not a number from 0 to 255",
         ),
         (&["claim", "k", "--wait", "never"], "forever"),
         (
             &["run", "--wait", "5M", "k", "true"],
-            "--wait 5M: M would be a month: write 5m for minutes",
+            "--wait: \"5M\": M means months (write 5m for minutes",
         ),
         (
             &["claim", "k", "--wait", "-5s"],
-            "--wait -5s: a duration can't be negative\n",
+            "--wait: \"-5s\" is negative\n",
         ),
         (&["claim", "k", "--name", &long_name], "--name"),
         (&["claim", "k", "--name", ""], "empty"),
@@ -78,7 +87,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["claim", "k", "--table", "a.b.c"], "schema.table"),
         (
             &["init", "--table", "pg_temp.lease"],
-            "pg_temp is a schema of the server's own",
+            "is in pg_temp, a schema of the server itself",
         ),
         (&["status", "--table", "pg_temp_3.lease"], "pg_temp_3"),
         (
@@ -101,15 +110,18 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         ),
         (&["claim", "k", "--db-timeout", "0s"], "--db-timeout"),
         (&["run", "k"], "lease run [OPTIONS] <KEY> [--] <COMMAND>"),
-        (&["run", "k", "--"], "no COMMAND after the key \"k\""),
-        (&["run"], "no KEY and no COMMAND"),
-        (&["run", "--", "echo", "hi"], "no KEY: lease run [OPTIONS]"),
+        (&["run", "k", "--"], "missing COMMAND after the key \"k\""),
+        (&["run"], "missing KEY and COMMAND"),
+        (
+            &["run", "--", "echo", "hi"],
+            "missing KEY (usage: lease run [OPTIONS]",
+        ),
         (&["run", "-k", "true"], "unknown option -k"),
         (&["run", "k", "--tll", "3s", "true"], "--ttl"),
         (&["run", "", "true"], "1 to 1024 bytes"),
         (
             &["run", "k", "--ttl", "6s", "--grace", "6s", "true"],
-            "--grace 6s does not fit --ttl 6s",
+            "--grace 6s does not fit into --ttl 6s",
         ),
         (
             &["run", "k", "--ttl", "6s", "--heartbeat", "4s", "true"],
@@ -120,7 +132,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["renew"], "LEASE_KEY"),
         (
             &["renew", "k", "--holder", "h", "--fence", "seven"],
-            "--fence: \"seven\" is no whole number",
+            "--fence: \"seven\" is not a whole number",
         ),
         (
             &["renew", "k", "--holder", "h", "--fence", ""],
@@ -135,12 +147,12 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
                 "--fence",
                 "9223372036854775808",
             ],
-            "--fence: 9223372036854775808 is larger than any fence",
+            "--fence: \"9223372036854775808\" is larger than any fence",
         ),
         (&["release", "k", "--holder", "h"], "FENCE"),
         (
             &["renew", "k", "--holder", "h", "--fence=-1"],
-            "--fence: a fence is at least 1",
+            "--fence: -1 is not a fence, which is at least 1",
         ),
         (
             &["release", "k", "--holder", "h", "--fence=0"],
@@ -148,12 +160,12 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         ),
         (
             &["release", "--force"],
-            "<KEY> (LEASE_KEY is not used with --force)",
+            "missing KEY: --force does not use LEASE_KEY",
         ),
         (&["status", "--exit-code"], "<KEY>"),
         (
             &["status", "--watch", "--exit-code", "k"],
-            "--watch can't be used together with --exit-code",
+            "--watch cannot be used with --exit-code",
         ),
         (
             &["-d", "postgres://u:s3cret/x@h:1/d", "claim", "k"],
@@ -198,17 +210,17 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
 fn what_is_not_utf_8_is_refused_by_name() {
     use std::os::unix::ffi::OsStrExt as _;
     let odd = std::ffi::OsStr::from_bytes(b"k\xff");
-    let told = |call: Lease| call.on(shared()).output().expect_code(2).stderr;
+    let message = |call: Lease| call.on(shared()).output().expect_code(2).stderr;
     assert_eq!(
-        told(Lease::new(["claim"]).arg(odd)),
+        message(Lease::new(["claim"]).arg(odd)),
         "lease: KEY is not UTF-8\n"
     );
     assert_eq!(
-        told(Lease::new(["claim", "k", "--name"]).arg(odd)),
+        message(Lease::new(["claim", "k", "--name"]).arg(odd)),
         "lease: --name is not UTF-8\n"
     );
     assert_eq!(
-        told(Lease::new(["claim", "k"]).env("LEASE_TABLE", odd)),
+        message(Lease::new(["claim", "k"]).env("LEASE_TABLE", odd)),
         "lease: LEASE_TABLE is not UTF-8\n"
     );
 }
@@ -242,7 +254,7 @@ fn what_can_not_be_written_is_not_a_success() {
 }
 
 #[test]
-fn a_forgotten_key_runs_nothing_and_a_dashed_one_stands_between_two_dashes() {
+fn a_forgotten_key_runs_nothing_and_a_dashed_one_is_written_between_two_dashes() {
     let out = crate::lease(&["run", "--", "echo", "hi", "there"])
         .output()
         .expect_code(2);

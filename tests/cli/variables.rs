@@ -5,21 +5,25 @@ use crate::support::Lease;
 #[test]
 fn a_value_from_a_variable_is_refused_by_the_variables_name() {
     for (variable, value, told) in [
-        ("LEASE_TTL", "60", "LEASE_TTL 60 has no unit: write 60s"),
+        (
+            "LEASE_TTL",
+            "60",
+            "LEASE_TTL: \"60\" has no unit (write 60s",
+        ),
         (
             "LEASE_TTL",
             "31days",
-            "LEASE_TTL 31days is out of range: give 100ms to 30days",
+            "LEASE_TTL: \"31days\" is out of range (100ms to 30days)",
         ),
         (
             "LEASE_DB_TIMEOUT",
             "soon",
-            "LEASE_DB_TIMEOUT soon is no duration: write",
+            "LEASE_DB_TIMEOUT: \"soon\" is not a duration (write",
         ),
         (
             "LEASE_TABLE",
             "a.b.c",
-            "LEASE_TABLE \"a.b.c\" names no table",
+            "LEASE_TABLE: \"a.b.c\" is not a table name",
         ),
     ] {
         let out = crate::lease(&["claim", "k"])
