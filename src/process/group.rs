@@ -93,6 +93,24 @@ impl Group {
         }
     }
 
+    /// The group of `id`, for a caller who may hear of it late: by its number alone if the first process is reaped already.
+    /// Others may be left, and the number is theirs for as long as they are. `None` if somebody else has the number, which
+    /// proves that the group is empty. Async-signal-safe.
+    pub(crate) fn open_late(id: GroupId) -> Option<Self> {
+        let errno = |error: io::Error| error.raw_os_error();
+        match Self::open(id).map_err(errno) {
+            Ok(group) => Some(group),
+            Err(Some(libc::ESRCH)) => {
+                // SAFETY: kill(2) reads no memory, and signal 0 does nothing.
+                let gone = unsafe { libc::kill(id.pid, 0) } != 0
+                    && errno(io::Error::last_os_error()) == Some(libc::ESRCH);
+                gone.then(|| Self::by_number(id))
+            }
+            // No descriptor to be had, for example.
+            Err(_) => Some(Self::by_number(id)),
+        }
+    }
+
     /// The group of `id`, by its number alone.
     pub(super) const fn by_number(id: GroupId) -> Self {
         Self { id, pidfd: None }

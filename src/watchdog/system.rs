@@ -239,8 +239,7 @@ impl Watch<'_> {
                     continue;
                 };
                 if let Message::Group(id) = message {
-                    // If it can't be opened the job is gone already, or it never came to life.
-                    self.group = Group::open(id).ok();
+                    self.group = Group::open_late(id);
                     if self.group.is_none() {
                         continue;
                     }

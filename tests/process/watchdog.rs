@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, SIGUSR1};
 
-use super::support::{proc, stays, until};
+use super::support::job::until_gone;
+use super::support::{Lease, key, proc, programs, shared, skip, stays, until};
 use super::{STUBBORN, job, watchdog, watchdogs};
 
 #[test]
@@ -103,6 +104,49 @@ fn a_watchdog_that_is_replaced_after_the_jobs_end_knows_what_the_job_has_left() 
 }
 
 #[test]
+fn a_watchdog_that_hears_of_the_job_after_its_end_knows_what_the_job_has_left() {
+    if programs::find("strace").is_none() {
+        return skip("strace");
+    }
+    let key = key();
+    let held = Lease::new(["claim", "--ttl", "1h", "--holder", "before", &key]).on(shared());
+    held.output().expect_code(0);
+    let script = "(trap '' TERM; sleep 1000) & exit 0";
+    let options = ["--wait", "1h", "--ttl", "60s", "--grace", "5s"];
+    let run = Lease::new(["run", &key])
+        .args(options)
+        .args(["--", "sh", "-c", script])
+        .on(shared())
+        .spawn();
+    run.wait_for_line("waiting: ");
+    let dog = watchdog(&run, None);
+    // Everything that it is told waits for a while, as on a machine that has no time for it.
+    let slow = Lease::program("strace")
+        .args(["-e", "trace=read", "-e", "inject=read:delay_enter=2000000"])
+        .args(["-p", &dog.pid.to_string()])
+        .spawn();
+    let is_traced = || {
+        let status = format!("/proc/{}/status", dog.pid);
+        let status = std::fs::read_to_string(status).unwrap_or_default();
+        !status.contains("TracerPid:\t0\n")
+    };
+    until("it is traced, or can't be", || {
+        is_traced() || slow.exit().is_some()
+    });
+    if !is_traced() {
+        return skip("the right to trace a process");
+    }
+    Lease::new(["release", "--force", &key])
+        .on(shared())
+        .output()
+        .expect_code(0);
+    run.wait_for_line("in its group");
+    run.signal(SIGKILL);
+    until_gone(&key);
+    until("the watchdog ends", || !dog.is_alive());
+}
+
+#[test]
 fn the_watchdog_heeds_no_signal_and_holds_nothing_but_its_own() {
     let run = job(&["--ttl", "60s"], "echo ready; read line; true")
         .open_input()
@@ -136,8 +180,8 @@ fn the_watchdog_heeds_no_signal_and_holds_nothing_but_its_own() {
 
 #[test]
 fn a_run_that_starts_no_job_leaves_no_watchdog() {
-    let run = super::Lease::new(["run", &super::key(), "--", "/no/such/program"])
-        .on(super::shared())
+    let run = Lease::new(["run", &key(), "--", "/no/such/program"])
+        .on(shared())
         .spawn();
     run.wait_exit(Duration::from_secs(20));
     assert!(watchdogs(&run).is_empty());
