@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::lease::Grant;
 use crate::output::{self, Speaker};
 use crate::signals;
-use crate::store::Store;
+use crate::store::{Applied, Store};
 use crate::supervise::{Granted, Outcome, Plan, Purpose};
 use crate::timing::{self, Extension, Ttl};
 
@@ -83,13 +83,18 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
 /// Ends a term that can't be handed out, and says what came of it. Nobody knows of it, so nobody could ever release it,
 /// unless its holder had it before.
 fn fate(store: &Store, grant: &Grant, holder_is_fresh: bool) -> String {
-    let until = &grant.expires_at;
+    let expiry = format!("expires at {}", grant.expires_at);
     if !holder_is_fresh && !grant.is_new {
         let holder = grant.lease.holder.as_str();
-        return format!("{holder} had it before, so it stays until {until}");
+        return format!("{holder} had it before, and it {expiry}");
     }
     match store.release(&grant.lease, Duration::ZERO, store.limit()) {
         Ok(_) => "the lease was released".to_owned(),
-        Err(failure) => format!("it could not be released, so it stays until {until}: {failure}"),
+        Err(failure) => output::not_released(
+            grant.lease.key.as_str(),
+            failure.applied == Applied::Unknown,
+            &failure.to_string(),
+            &expiry,
+        ),
     }
 }

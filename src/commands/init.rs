@@ -1,6 +1,6 @@
 //! `lease init`: makes the table, or prints the SQL that makes it.
 
-use super::{Ending, print_or_leave, store, voice};
+use super::{Ending, failed, print_or_leave, store, voice};
 use crate::cli::{Common, Init};
 use crate::exit::Exit;
 use crate::fencing;
@@ -32,14 +32,21 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     let store = store(common)?;
     let voice = voice(common);
     let name = table.shown();
-    store
-        .make_table()
-        .map_err(|f| anyhow::Error::new(f).context(format!("cannot make {name}")))?;
+    let again = "run it again; a second run does no harm";
+    store.make_table().map_err(|f| {
+        let (cannot, was) = (format!("cannot make {name}"), format!("{name} was made"));
+        failed(&cannot, &was, &f, again)
+    })?;
     voice.info(format!("{name} is ready"));
     if args.with_fencing {
         let schema = table.schema_shown();
+        let what = format!("{schema}.lease_check_fence");
         store.install(&fencing::ddl(&table.schema())).map_err(|f| {
-            anyhow::Error::new(f).context(format!("cannot install {schema}.lease_check_fence"))
+            let (cannot, was) = (
+                format!("cannot install {what}"),
+                format!("{what} was installed"),
+            );
+            failed(&cannot, &was, &f, again)
         })?;
         voice.info(format!(
             "{schema}.lease_check_fence is ready; let the roles that write call it: GRANT EXECUTE ON FUNCTION {schema}.lease_check_fence(text, bigint) TO ..."

@@ -177,13 +177,14 @@ pub fn print_or_leave(data: &str) -> anyhow::Result<bool> {
     }
 }
 
-/// A failure with what was being done, and doubt where there is any. The text is made once: a chain of causes would
-/// repeat it.
+/// A failure of what was asked for, in the words for what certainly has not happened (`cannot renew k`) and for what may
+/// have happened (`k was renewed`), and what to do about such doubt. The text is made once: a chain of causes would repeat
+/// it.
 #[must_use]
-pub fn failed(what: &str, failure: &Failure, doubt: &str) -> Told {
+pub fn failed(cannot: &str, was: &str, failure: &Failure, doubt: &str) -> Told {
     let text = match failure.applied {
-        Applied::No => format!("{what}: {failure}"),
-        Applied::Unknown => format!("{what}: {failure}; it may or may not have happened: {doubt}"),
+        Applied::No => format!("{cannot}: {failure}"),
+        Applied::Unknown => format!("it is unknown whether {was}: {failure}; {doubt}"),
     };
     Told {
         exit: Exit::Unavailable,

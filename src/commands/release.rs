@@ -27,7 +27,11 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
     let key = lease.key.as_str();
     let released = store.release(&lease, hold, store.limit()).map_err(|f| {
         let doubt = "release it again; a second release does no harm";
-        failed(&format!("cannot release {key}"), &f, doubt)
+        let (cannot, was) = (
+            format!("cannot release {key}"),
+            format!("{key} was released"),
+        );
+        failed(&cannot, &was, &f, doubt)
     })?;
     match released {
         Release::Released => Ok(Ending::Exit(Exit::Done)),
@@ -61,6 +65,7 @@ fn evict(
     let eviction = store.evict(key, fence, hold).map_err(|f| {
         failed(
             &format!("cannot release {key_text} by force"),
+            &format!("{key_text} was released by force"),
             &f,
             "`lease status` shows it",
         )
@@ -68,6 +73,10 @@ fn evict(
     Ok(match eviction {
         Eviction::Evicted(row) => {
             voice.info(format!("{key_text} {}", evicted(&row, hold)));
+            Ending::Exit(Exit::Done)
+        }
+        Eviction::Over(row) => {
+            voice.info(over(key_text, &row, hold));
             Ending::Exit(Exit::Done)
         }
         Eviction::NoTable(table) => {
@@ -102,6 +111,25 @@ fn evict(
             Ending::Exit(Exit::Lost)
         }
     })
+}
+
+/// What is known of a term that was to be ended by a request whose answer was lost.
+fn over(key: &str, row: &Row, hold: Duration) -> String {
+    let doubt = if hold.is_zero() {
+        String::new()
+    } else {
+        format!(
+            "; it is unknown whether --hold-at-least {} was applied",
+            timing::human(hold)
+        )
+    };
+    match &row.holder {
+        Some(holder) => format!(
+            "{key} is no longer held by {holder} (fence {}){doubt}",
+            row.fence
+        ),
+        None => format!("{key} is no longer closed by --hold-at-least{doubt}"),
+    }
 }
 
 /// From whom a lease was taken, and whether the key is open now.

@@ -24,7 +24,8 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     let renew = || {
         store.renew(&lease, extension, store.limit()).map_err(|f| {
             let doubt = "until you know, count on the expiry that you knew before";
-            failed(&format!("cannot renew {key}"), &f, doubt)
+            let (cannot, was) = (format!("cannot renew {key}"), format!("{key} was renewed"));
+            failed(&cannot, &was, &f, doubt)
         })
     };
     let mut asked_again = false;

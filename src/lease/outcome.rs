@@ -36,6 +36,8 @@ pub enum Release {
 pub enum Eviction {
     /// The holder of this row lost it.
     Evicted(Row),
+    /// The term of this row is over: ended by a request whose answer was lost, or by somebody else since.
+    Over(Row),
     /// There was nobody to evict.
     Free,
     /// There is no table of this name.

@@ -14,7 +14,7 @@ use crate::lease::{Lease, LeaseState, Loss, Row};
 use crate::process;
 use crate::timing::human;
 
-pub use self::report::{Level, report};
+pub use self::report::{Level, not_released, report};
 pub use self::speaker::Speaker;
 pub use self::status::{Shown, span, status_json, status_table};
 pub use self::term::{term_json, term_shell};
@@ -64,7 +64,7 @@ fn line(message: &str) -> String {
 #[must_use]
 pub fn watchdog_line(key: &str) -> String {
     line(&format!(
-        "the watchdog has stopped the job of {key}: lease itself was gone or did not answer in time"
+        "the watchdog has stopped the job of {key}: lease itself was killed, or had not stopped it in time"
     ))
 }
 

@@ -101,7 +101,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
                 Level::Error,
             )
         }
-        Report::NotReleased(what) => (not_released(key, what), Level::Error),
+        Report::NotReleased(what) => (given_up(key, what), Level::Error),
         Report::RenewFailing(failure) => (
             format!("cannot renew {key}, trying again for as long as the lease lasts: {failure}"),
             Level::Info,
@@ -199,26 +199,28 @@ fn before(end: JobEnd, plan: &Plan) -> String {
     }
 }
 
-fn not_released(key: &str, what: &NotReleased) -> String {
-    let NotReleased {
-        failure,
-        is_unknown,
-        expires_at,
-        has_expired,
-        hold,
-    } = what;
-    let without = if hold.is_zero() {
+fn given_up(key: &str, what: &NotReleased) -> String {
+    let without = if what.hold.is_zero() {
         String::new()
     } else {
-        format!(", without --hold-at-least {}", human(*hold))
+        format!(", without --hold-at-least {}", human(what.hold))
     };
-    let expires = if *has_expired { "expired" } else { "expires" };
-    if *is_unknown {
-        format!(
-            "it is unknown whether {key} was released: {failure}; if not, it {expires} at {expires_at}{without}"
-        )
+    let expires = if what.has_expired {
+        "expired"
     } else {
-        format!("cannot release {key}: {failure}; it {expires} at {expires_at}{without}")
+        "expires"
+    };
+    let expiry = format!("{expires} at {}{without}", what.expires_at);
+    not_released(key, what.is_unknown, &what.failure, &expiry)
+}
+
+/// A release that failed, or may have failed, and what happens to the lease then, as in `expires at ...`.
+#[must_use]
+pub fn not_released(key: &str, is_unknown: bool, failure: &str, expiry: &str) -> String {
+    if is_unknown {
+        format!("it is unknown whether {key} was released: {failure}; if not, it {expiry}")
+    } else {
+        format!("cannot release {key}: {failure}; it {expiry}")
     }
 }
 
@@ -234,14 +236,14 @@ fn reason(reason: &Reason, key: &str) -> String {
     match reason {
         Reason::Over(why) => format!("{key} is lost: {}", loss(why)),
         Reason::NotRenewed(last) => {
-            let mut text = format!("{key} is lost: it could not be renewed in time");
+            // It may not have expired yet: the job is stopped before.
+            let mut text = format!("{key} could not be renewed in time");
             match last {
                 Some(failure) => {
                     let _ = write!(text, ": {failure}");
                 }
-                None => text.push_str(
-                    ", since this process or its machine was stopped, or the database is slow",
-                ),
+                None => text
+                    .push_str(": this process or its machine was stopped, or the database is slow"),
             }
             text
         }

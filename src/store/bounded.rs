@@ -54,6 +54,8 @@ pub(super) struct Attempt {
     pub(super) limit: Duration,
     /// How long the transaction may stand idle on the server.
     pub(super) idle: Duration,
+    /// Whether half of the time that is left at COMMIT is kept for asking again.
+    pub(super) keeps_half: bool,
     /// Whether the transaction is ended by COMMIT also when it has written nothing.
     pub(super) commits: bool,
 }
@@ -86,7 +88,8 @@ where
     T: Send + 'static,
     W: FnOnce(&mut Client) -> Result<Answer<T>, Failure> + Send + 'static,
 {
-    let (by, limit) = (attempt.by, attempt.limit);
+    let (mut by, limit) = (attempt.by, attempt.limit);
+    let mut keeps_half = attempt.keeps_half;
     let phase = Arc::new(AtomicU8::new(CONNECTING));
     let worker_phase = Arc::clone(&phase);
     let (answers, answer) = mpsc::channel();
@@ -123,6 +126,10 @@ where
         SLICE
     };
     loop {
+        if keeps_half && phase.load(Ordering::SeqCst) == COMMITTING {
+            keeps_half = false;
+            by = BootTime::now() + by.remaining() / 2;
+        }
         let left = by.remaining();
         match answer.recv_timeout(left.min(slice)) {
             Ok(result) => {
@@ -156,8 +163,11 @@ where
             if connecting && let Ok(Err(failure)) = answer.recv_timeout(REASONS) {
                 return Err(failure);
             }
-            let failure = late(limit);
-            return Err(if given_up { failure } else { failure.unknown() });
+            return Err(if given_up {
+                late(limit)
+            } else {
+                no_answer_to_commit()
+            });
         }
         // Interrupted, but COMMIT is on its way: its answer decides.
     }
@@ -176,6 +186,10 @@ fn late(limit: Duration) -> Failure {
         Fault::Timeout,
         format!("the database did not answer within {limit}"),
     )
+}
+
+fn no_answer_to_commit() -> Failure {
+    Failure::new(Fault::Timeout, "the database did not answer COMMIT in time").unknown()
 }
 
 /// Connect, BEGIN, the statement, and COMMIT only if the answer came in time.

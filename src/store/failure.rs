@@ -50,6 +50,13 @@ impl Failure {
         self
     }
 
+    /// The same failure, of a step before what was asked for, which has not happened.
+    #[must_use]
+    pub(super) fn certain(mut self) -> Self {
+        self.applied = Applied::No;
+        self
+    }
+
     /// The same failure, of a connection that had been made: the server was there a moment ago, so if it was the
     /// connection that broke, another one may do.
     #[must_use]
@@ -70,10 +77,13 @@ impl Failure {
         self
     }
 
-    /// Whether there was no server to be heard: it was not reached, or said nothing in time.
+    /// Whether there was no server to be heard: it was not reached, or said nothing in time. One that was sent a COMMIT had
+    /// answered before.
     #[must_use]
     pub fn is_silence(&self) -> bool {
-        !self.answered && matches!(self.fault, Fault::Unreachable | Fault::Timeout)
+        !self.answered
+            && self.applied == Applied::No
+            && matches!(self.fault, Fault::Unreachable | Fault::Timeout)
     }
 
     /// Whether asking again at once can settle it or succeed.

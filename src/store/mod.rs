@@ -3,6 +3,7 @@
 //! Every operation opens a connection, does one short transaction and closes it: between two operations nothing is held.
 
 mod bounded;
+mod evict;
 mod failure;
 mod operate;
 mod outcome;
@@ -21,7 +22,7 @@ use self::outcome::{query, row};
 use crate::clock::BootTime;
 use crate::connect::{Access, Settings};
 use crate::fault::Fault;
-use crate::lease::{Claim, Eviction, Fence, Holder, Key, Lease, Loss, Release, Renewal, Row};
+use crate::lease::{Claim, Holder, Key, Lease, Loss, Release, Renewal, Row};
 use crate::sql::{self, Pattern, Statements, Table};
 use crate::timing::{Extension, Ttl};
 
@@ -110,6 +111,7 @@ impl Store {
             limit: by.remaining(),
             idle: idle(limit, extension.ttl()),
             repeatable: true,
+            keeps_half: false,
         };
         let work = || {
             let (statements, key, holder) =
@@ -118,7 +120,8 @@ impl Store {
         };
         match self.operate(&plan(), interrupt, work) {
             Err(failure) if failure.fault == Fault::NoTable => {
-                self.make_table_by(by)?;
+                // Whatever became of the table: nothing has been claimed in it.
+                self.make_table_by(by).map_err(Failure::certain)?;
                 self.operate(&plan(), interrupt, work)
             }
             answered => answered,
@@ -129,7 +132,7 @@ impl Store {
     /// Extends an unexpired term.
     ///
     /// # Errors
-    /// When the database can't be reached, does not answer in time, or refuses: the term is as good as it was.
+    /// When the database can't be reached, does not answer in time, or refuses: the term is at least as good as it was.
     pub fn renew(
         &self,
         lease: &Lease,
@@ -142,6 +145,7 @@ impl Store {
             limit,
             idle: idle(limit, extension.ttl()),
             repeatable: true,
+            keeps_half: false,
         };
         let answered = self.operate(&plan, None, || {
             let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
@@ -160,7 +164,8 @@ impl Store {
     /// Ends a term; others stay locked out until `hold` after its beginning.
     ///
     /// # Errors
-    /// When the database can't be reached, does not answer in time, or refuses: the lease stays until its expiry.
+    /// When the database can't be reached, does not answer in time, or refuses. The lease stays until its expiry, unless the
+    /// outcome is unknown.
     pub fn release(
         &self,
         lease: &Lease,
@@ -173,13 +178,17 @@ impl Store {
             limit,
             idle: limit,
             repeatable: true,
+            keeps_half: true,
         };
         let answered = self.settle(&plan, None, || {
             let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
             move |client: &mut Client| outcome::release(client, &statements, &lease, hold)
         });
         match answered {
-            Err(failure) if failure.fault == Fault::NoTable => Ok(Release::Lost(self.no_table())),
+            Err(failure) if failure.fault == Fault::NoTable => Ok(match failure.applied {
+                Applied::No => Release::Lost(self.no_table()),
+                Applied::Unknown => Release::Released,
+            }),
             Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
             // The first try found the term and ended it; its COMMIT got no answer. Whatever came after it, came after it.
             Ok((
@@ -190,37 +199,6 @@ impl Store {
                 true,
             )) => Ok(Release::Released),
             Ok((sent, _)) => Ok(sent.answer),
-        }
-    }
-
-    /// Ends whatever term a key has, or only the one with `fence`.
-    ///
-    /// # Errors
-    /// When the database can't be reached, does not answer in time, or refuses.
-    pub fn evict(
-        &self,
-        key: &Key,
-        fence: Option<Fence>,
-        hold: Duration,
-    ) -> Result<Eviction, Failure> {
-        let plan = Plan {
-            what: "release by force",
-            access: Access::Write,
-            limit: self.limit,
-            idle: self.limit,
-            // A second try would find nobody, and could not say who was evicted.
-            repeatable: false,
-        };
-        let answered = self.operate(&plan, None, || {
-            let (statements, key) = (Arc::clone(&self.statements), key.clone());
-            move |client: &mut Client| outcome::evict(client, &statements, &key, fence, hold)
-        });
-        match answered {
-            Err(failure) if failure.fault == Fault::NoTable => {
-                Ok(Eviction::NoTable(self.table.shown()))
-            }
-            Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
-            Ok(sent) => Ok(sent.answer),
         }
     }
 
@@ -240,6 +218,7 @@ impl Store {
             limit: self.limit,
             idle: self.limit,
             repeatable: true,
+            keeps_half: false,
         };
         let likes: Option<Vec<String>> =
             (!patterns.is_empty()).then(|| patterns.iter().map(|p| p.like.clone()).collect());

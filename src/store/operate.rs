@@ -23,6 +23,10 @@ pub(super) struct Plan {
     pub(super) idle: Duration,
     /// Whether the same request may be sent again when its outcome is unknown.
     pub(super) repeatable: bool,
+    /// Whether half of the time is kept for asking again when COMMIT gets no answer. It pays where a second request only
+    /// finds what the first has done, and so needs no COMMIT of its own: a claim or a renewal would have to wait for one
+    /// that may be as slow as the first.
+    pub(super) keeps_half: bool,
 }
 
 impl Store {
@@ -64,6 +68,7 @@ impl Store {
                 by,
                 limit: plan.limit,
                 idle: plan.idle,
+                keeps_half: plan.keeps_half,
                 commits: plan.access == Access::Write,
             };
             let result = bounded::attempt(attempt, interrupt, work());

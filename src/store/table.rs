@@ -44,6 +44,7 @@ impl Store {
             limit: self.limit,
             idle: self.limit,
             repeatable: true,
+            keeps_half: false,
         };
         let answered = self.operate(&plan, None, || {
             let script = script.to_owned();
@@ -67,6 +68,7 @@ impl Store {
             limit: by.remaining(),
             idle: self.limit,
             repeatable: true,
+            keeps_half: false,
         };
         let (name, shown) = (self.table.quoted(), self.table.shown());
         let answered = self.operate(&plan, None, || {

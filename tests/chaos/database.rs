@@ -12,7 +12,7 @@ const SHORT: [&str; 4] = ["--ttl", "4s", "--heartbeat", "500ms"];
 /// The run of a job that could not be stopped but by force ends with 76, soon, and tells this loss from others.
 #[track_caller]
 fn ends_as_unreachable(job: Running) {
-    job.wait_for_line("is lost");
+    job.wait_for_line("could not be renewed in time");
     let out = job.wait().expect_code(76);
     assert!(
         out.stderr
@@ -185,7 +185,7 @@ fn a_heartbeat_whose_answer_is_lost_after_the_commit_is_a_heartbeat() {
             job.stderr()
         );
         assert!(
-            !job.stderr().contains("is lost:"),
+            !job.stderr().contains("is lost:") && !job.stderr().contains("be renewed in time"),
             "{what:?}: {}",
             job.stderr()
         );

@@ -83,7 +83,7 @@ fn the_job_of_a_frozen_lease_is_dead_before_its_lease_is_over_and_thawed_it_says
     job.signal(Signal::SIGCONT);
     let watched = job.processes();
     let out = job.wait().expect_code(76);
-    assert!(out.stderr.contains("is lost"), "{out}");
+    assert!(out.stderr.contains("could not be renewed in time"), "{out}");
     assert!(!watched.iter().any(Process::is_alive), "{watched:?}");
 }
 

@@ -84,7 +84,10 @@ fn overtaken(on_loss: &str) -> crate::support::Output {
 #[test]
 fn a_job_that_is_stopped_when_it_thaws_has_written_nothing() {
     let first = overtaken("stop").expect_code(76);
-    assert!(first.stderr.contains("k is lost"), "{first}");
+    assert!(
+        first.stderr.contains("k could not be renewed in time"),
+        "{first}"
+    );
 }
 
 #[test]

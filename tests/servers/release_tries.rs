@@ -1,6 +1,8 @@
 //! What the release at the end of a run may conclude from tries that failed: only one whose outcome is unknown can have
 //! ended the term.
 
+use nix::sys::signal::Signal;
+
 use crate::column;
 use crate::support::job::{run_script, steal};
 use crate::support::proxy::{AtCommit, Proxy};
@@ -159,4 +161,92 @@ fn a_loss_is_known_without_the_answer_to_a_commit_that_commits_nothing() {
             .contains("was lost before the job ended with code 0: thief-1 has taken it"),
         "{out}"
     );
+}
+
+#[test]
+fn a_run_that_does_not_know_whether_it_has_released_says_so() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    for interrupted in [false, true] {
+        let key = key();
+        let limit = if interrupted { "60s" } else { "4s" };
+        let options = [
+            "--ttl",
+            "10m",
+            "--hold-at-least",
+            "1s",
+            "--db-timeout",
+            limit,
+        ];
+        let run = run_script(&options, &key, "echo ready; read end; exit 7")
+            .open_input()
+            .url(proxy.url())
+            .spawn();
+        run.wait_for_line("ready");
+        proxy.at_next_commits(1, AtCommit::HoldAnswer);
+        run.close_input();
+        until("it is released, and nobody hears of it", || {
+            column(&server, &key, "holder").is_empty()
+        });
+        proxy.stall();
+        if interrupted {
+            run.signal(Signal::SIGINT);
+        }
+        let out = run.wait().expect_code(7);
+        let told = format!("lease: it is unknown whether {key} was released: ");
+        assert!(out.stderr.starts_with(&told), "{out}");
+        assert!(out.stderr.contains("; if not, it expires at 2"), "{out}");
+        assert!(out.stderr.contains(", without --hold-at-least 1s"), "{out}");
+        assert_eq!(out.stderr.lines().count(), 1, "{out}");
+        proxy.cut();
+        proxy.resume();
+    }
+}
+
+#[test]
+fn a_run_whose_release_gets_no_answer_looks_while_there_is_time() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    let key = key();
+    let options = ["-v", "--ttl", "10m", "--db-timeout", "20s"];
+    let run = run_script(&options, &key, "echo ready; read end; exit 7")
+        .open_input()
+        .url(proxy.url())
+        .spawn();
+    run.wait_for_line("ready");
+    proxy.at_next_commits(1, AtCommit::HoldAnswer);
+    run.close_input();
+    let out = run.wait().expect_code(7);
+    assert!(
+        out.stderr.contains(&format!("lease: released {key}")),
+        "{out}"
+    );
+    assert!(!out.stderr.contains("unknown"), "{out}");
+}
+
+#[test]
+fn a_lease_that_is_only_not_renewed_in_time_is_not_called_lost() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    for grace in ["0s", "200ms"] {
+        let key = key();
+        let options = ["--ttl", "3s", "--grace", grace];
+        let run = run_script(&options, &key, "echo ready; exec sleep 60")
+            .url(proxy.url())
+            .spawn();
+        run.wait_for_line("ready");
+        proxy.refuse();
+        let out = run.wait().expect_code(76);
+        proxy.resume();
+        let told = format!(
+            "lease: {key} could not be renewed in time: the database could not be reached: "
+        );
+        assert!(out.stderr.contains(&told), "{out}");
+        for untrue in ["is lost", "was gone", "did not answer in time"] {
+            assert!(!out.stderr.contains(untrue), "{out}");
+        }
+    }
 }

@@ -1,0 +1,103 @@
+//! Ending somebody else's term, also when the answer to it is lost.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use postgres::Client;
+
+use super::operate::Plan;
+use super::{Applied, Failure, Sent, Store, outcome};
+use crate::clock::BootTime;
+use crate::connect::Access;
+use crate::fault::Fault;
+use crate::lease::{Eviction, Fence, Key, Row};
+
+impl Store {
+    /// Ends whatever term a key has, or only the one with `fence`.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses.
+    pub fn evict(
+        &self,
+        key: &Key,
+        fence: Option<Fence>,
+        hold: Duration,
+    ) -> Result<Eviction, Failure> {
+        let by = BootTime::now() + self.limit;
+        let seen = Arc::new(Mutex::new(None));
+        // A second try would find another term, or nobody, and could not say who was evicted.
+        let first = self.evict_by(by, false, key, fence, hold, &seen);
+        let found = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (first, found) {
+            (Err(failure), Some(row)) if failure.applied == Applied::Unknown => {
+                self.look_again(by, failure, key, row, hold)
+            }
+            (Err(failure), _) if failure.fault == Fault::NoTable => {
+                Ok(Eviction::NoTable(self.table.shown()))
+            }
+            (Err(failure), _) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
+            (Ok(sent), _) => Ok(sent.answer),
+        }
+    }
+
+    /// The first try found `row`, and its COMMIT got no answer: asks for the end of that term, and of no other one.
+    fn look_again(
+        &self,
+        by: BootTime,
+        failure: Failure,
+        key: &Key,
+        row: Row,
+        hold: Duration,
+    ) -> Result<Eviction, Failure> {
+        if by.has_passed() {
+            return Err(failure);
+        }
+        match self.evict_by(by, true, key, Some(row.fence), hold, &Arc::default()) {
+            Ok(Sent {
+                answer: Eviction::Evicted(_),
+                ..
+            }) => Ok(Eviction::Evicted(row)),
+            Ok(Sent {
+                answer:
+                    Eviction::Free
+                    | Eviction::Over(_)
+                    | Eviction::NoTable(_)
+                    | Eviction::OtherTerm { .. },
+                ..
+            }) => Ok(Eviction::Over(row)),
+            Err(failure) if failure.fault == Fault::NoTable => Ok(Eviction::Over(row)),
+            Err(failure) => Err(failure.unknown()),
+        }
+    }
+
+    /// One operation, which leaves in `seen` the row that it was about to end.
+    fn evict_by(
+        &self,
+        by: BootTime,
+        repeatable: bool,
+        key: &Key,
+        fence: Option<Fence>,
+        hold: Duration,
+        seen: &Arc<Mutex<Option<Row>>>,
+    ) -> Result<Sent<Eviction>, Failure> {
+        let plan = Plan {
+            what: "release by force",
+            access: Access::Write,
+            limit: by.remaining(),
+            idle: self.limit,
+            repeatable,
+            keeps_half: true,
+        };
+        self.operate(&plan, None, || {
+            let (statements, key) = (Arc::clone(&self.statements), key.clone());
+            let seen = Arc::clone(seen);
+            move |client: &mut Client| {
+                let answer = outcome::evict(client, &statements, &key, fence, hold)?;
+                if let Eviction::Evicted(row) = &answer.answer {
+                    *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(row.clone());
+                }
+                Ok(answer)
+            }
+        })
+    }
+}
