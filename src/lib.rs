@@ -64,6 +64,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::{Ending, Told};
 use crate::connect::SettingsError;
 use crate::exit::Exit;
+use crate::fault::os_error_text;
 use crate::lease::Invalid;
 use crate::store::Failure;
 
@@ -107,7 +108,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
 fn told(error: &anyhow::Error) -> String {
     let causes = error.chain().map(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
-        io.map_or_else(|| cause.to_string(), output::io_error)
+        io.map_or_else(|| cause.to_string(), os_error_text)
     });
     causes.collect::<Vec<_>>().join(": ")
 }

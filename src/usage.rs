@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::cli::{Cli, RUN_USAGE, lacks, shown, without_passwords};
 use crate::commands::Ending;
 use crate::exit::Exit;
+use crate::fault::os_error_text;
 use crate::output;
 
 use verbs::joined;
@@ -23,7 +24,7 @@ pub(crate) fn refuse(error: &clap::Error) -> Ending {
             // A reader that stops early is not an error: `lease --help | head -3`.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ending::Exit(Exit::Done),
             Err(e) => {
-                output::say(&format!("cannot write to stdout: {}", output::io_error(&e)));
+                output::say(&format!("cannot write to stdout: {}", os_error_text(&e)));
                 Ending::Exit(Exit::Failed)
             }
         };

@@ -11,6 +11,7 @@ use crate::cli::{ClaimArgs, Common};
 use crate::clock::BootTime;
 use crate::event_loop::{Claimant, EventLoop, Input};
 use crate::exit::Exit;
+use crate::fault::os_error_text;
 use crate::lease::Grant;
 use crate::output::{self, Speaker};
 use crate::signals;
@@ -73,7 +74,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         anyhow!(
             "cannot print the claim of {}: {}; {}",
             key.as_str(),
-            output::io_error(&error),
+            os_error_text(&error),
             give_up()
         )
     })?;

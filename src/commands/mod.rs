@@ -16,6 +16,7 @@ use anyhow::Context as _;
 use crate::cli::{Common, TermFormat};
 use crate::connect::Settings;
 use crate::exit::Exit;
+use crate::fault::os_error_text;
 use crate::job::Ended;
 use crate::lease::{Fence, Grant, Holder, Invalid, Key, Lease};
 use crate::output::{self, Voice};
@@ -172,7 +173,7 @@ pub fn print_or_leave(data: &str) -> anyhow::Result<bool> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(anyhow::anyhow!(
             "cannot write to stdout: {}",
-            output::io_error(&error)
+            os_error_text(&error)
         )),
     }
 }

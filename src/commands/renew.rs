@@ -6,6 +6,7 @@ use super::{Ending, failed, store, term, term_text, too_slow, voice};
 use crate::cli::{Common, Renew};
 use crate::clock::BootTime;
 use crate::exit::Exit;
+use crate::fault::os_error_text;
 use crate::lease::{Loss, Renewal};
 use crate::output;
 use crate::store::Sent;
@@ -45,7 +46,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
                 anyhow!(
                     "{key} is renewed until {}, but that can't be printed: {}",
                     grant.expires_at,
-                    output::io_error(&error)
+                    os_error_text(&error)
                 )
             })?;
             return Ok(Ending::Exit(Exit::Done));

@@ -6,6 +6,7 @@ use std::io;
 
 use super::{EventLoop, Input};
 use crate::clock::BootTime;
+use crate::fault::os_error_text;
 use crate::heartbeat::Heartbeat;
 use crate::job::{Foreground, Leftovers, OnLoss, Signo};
 use crate::lease::Lease;
@@ -90,7 +91,7 @@ impl EventLoop {
         }
         match self.replace_watchdog(word) {
             Ok(()) => armed,
-            Err(error) => Event::Unprotected(output::io_error(&error)),
+            Err(error) => Event::Unprotected(os_error_text(&error)),
         }
     }
 
@@ -145,7 +146,7 @@ impl EventLoop {
         let store = self.claimant.store.clone();
         match Heartbeat::start(store, term, control.timing, sent, tell) {
             Ok(heartbeat) => control.heartbeat = Some(heartbeat),
-            Err(error) => events.push_back(Event::NoHeartbeat(output::io_error(&error))),
+            Err(error) => events.push_back(Event::NoHeartbeat(os_error_text(&error))),
         }
     }
 
@@ -263,13 +264,13 @@ fn why_not_started(command: &OsStr, error: SpawnError) -> NotStarted {
             "the interpreter that its first line names does not exist (does the file have Windows line endings?)",
         )),
         SpawnError::NoProgram(NoProgram::CannotExecute(error)) => {
-            NotStarted::CannotExecute(cannot(&output::io_error(&error)))
+            NotStarted::CannotExecute(cannot(&os_error_text(&error)))
         }
         SpawnError::NotAnnounced(error) => NotStarted::Failed(cannot(&format!(
             "cannot start a watchdog for it: {}",
-            output::io_error(&error)
+            os_error_text(&error)
         ))),
         SpawnError::TooLate => NotStarted::TooLate,
-        SpawnError::Failed(error) => NotStarted::Failed(cannot(&output::io_error(&error))),
+        SpawnError::Failed(error) => NotStarted::Failed(cannot(&os_error_text(&error))),
     }
 }

@@ -21,6 +21,7 @@ pub use self::database::Claimant;
 use self::database::{Database, Request};
 pub use self::job::JobControl;
 use crate::clock::BootTime;
+use crate::fault::os_error_text;
 use crate::heartbeat::Beat;
 use crate::output::{self, Level, Speaker};
 use crate::process::{self, Change, Children, StopOutcome};
@@ -182,7 +183,7 @@ impl EventLoop {
             Action::TellWatchdog(word) => self.tell_watchdog(word, events),
             Action::ReplaceWatchdog(word) => {
                 if let Err(error) = self.replace_watchdog(word) {
-                    events.push_back(Event::Unprotected(output::io_error(&error)));
+                    events.push_back(Event::Unprotected(os_error_text(&error)));
                 }
             }
             Action::DismissWatchdog => self.dismiss_watchdog(),

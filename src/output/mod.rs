@@ -97,16 +97,6 @@ pub fn redraw(text: &str) -> String {
     format!("\u{1b}[H{}\u{1b}[J", text.replace('\n', "\u{1b}[K\n"))
 }
 
-/// An I/O error in words, without the number that the standard library adds.
-#[must_use]
-pub fn io_error(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error ") {
-        Some((words, _)) => words.to_lowercase(),
-        None => text,
-    }
-}
-
 /// Text in which nothing can steer a terminal: control characters, and characters that hide or turn around others, are
 /// shown as escapes.
 #[must_use]

@@ -18,7 +18,7 @@ use postgres::Client;
 use super::failure::Failure;
 use crate::clock::BootTime;
 use crate::connect::{self, Access, Settings};
-use crate::fault::Fault;
+use crate::fault::{Fault, os_error_text};
 use crate::sql::{self, Limits};
 use crate::timing;
 
@@ -116,7 +116,10 @@ where
     if let Err(error) = spawned {
         return Err(Failure::new(
             Fault::Busy,
-            format!("no thread for the database operation: {error}"),
+            format!(
+                "cannot start a thread for the database operation: {}",
+                os_error_text(&error)
+            ),
         ));
     }
 

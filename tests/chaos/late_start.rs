@@ -12,6 +12,11 @@ use crate::support::{Lease, Terminal, keeper, key, programs, shared, skip};
 /// microseconds.
 fn delayed(options: &[&str], key: &str, journal: &Journal, injections: &[&str]) -> Lease {
     let job = format!("echo acted >>{}; exec sleep 1000", journal.path());
+    run_script(options, key, &job).wrapped(injecting(injections))
+}
+
+/// The words of strace(1) in front of a command, for these injections into its system calls.
+pub(crate) fn injecting(injections: &[&str]) -> Vec<String> {
     let calls: Vec<_> = injections
         .iter()
         .map(|i| i.split(':').next().expect("a call"))
@@ -22,10 +27,10 @@ fn delayed(options: &[&str], key: &str, journal: &Journal, injections: &[&str]) 
     for injection in injections {
         wrapper.extend(["-e".to_owned(), format!("inject={injection}")]);
     }
-    run_script(options, key, &job).wrapped(wrapper)
+    wrapper
 }
 
-fn can_trace() -> bool {
+pub(crate) fn can_trace() -> bool {
     let can = programs::find("strace").is_some()
         && Lease::program("strace")
             .args(["-qq", "-o/dev/null", "true"])

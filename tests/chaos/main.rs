@@ -10,6 +10,7 @@ mod database;
 mod late;
 mod late_start;
 mod lease_dies;
+mod no_threads;
 mod replicas;
 mod stderr;
 mod stopping;
