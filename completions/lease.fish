@@ -39,7 +39,7 @@ complete -c lease -n "__fish_lease_needs_command" -f -a "status" -d 'Show who ho
 complete -c lease -n "__fish_lease_needs_command" -f -a "init" -d 'Create the lease table, or print the SQL for it'
 complete -c lease -n "__fish_lease_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c lease -n "__fish_lease_using_subcommand run" -l ttl -d 'Let the lease expire this long after the claim or the last renewal (100ms to 30days)' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed [default: do not wait]' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed. Waiters are not served in order [default: do not wait]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l name -d 'Start the holder\'s name with this; a random part is always added [default: host name]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l hold-at-least -d 'Keep the key closed until this long after the claim, even if the job ends sooner (at most 30days)' -r
@@ -55,7 +55,7 @@ complete -c lease -n "__fish_lease_using_subcommand run" -s v -l verbose -d 'Rep
 complete -c lease -n "__fish_lease_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand run" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand claim" -l ttl -d 'Let the lease expire this long after the claim or the last renewal (100ms to 30days)' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed [default: do not wait]' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed. Waiters are not served in order [default: do not wait]' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l name -d 'Start the holder\'s name with this; a random part is always added [default: host name]' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'Claim as exactly this holder, and so extend a lease that it already has; the default --ttl never shortens it' -r

@@ -149,7 +149,7 @@ pub struct Acquire {
     #[arg(skip)]
     pub ttl_was_typed: bool,
 
-    /// Retry for up to this long if someone else holds the lease; `forever` is allowed [default: do not wait]
+    /// Retry for up to this long if someone else holds the lease; `forever` is allowed. Waiters are not served in order [default: do not wait]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(str::parse::<Wait>))]
     pub wait: Option<Wait>,
 
