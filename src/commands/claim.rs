@@ -87,7 +87,7 @@ fn fate(store: &Store, grant: &Grant, holder_is_fresh: bool) -> String {
     let expiry = format!("expires at {}", grant.expires_at);
     if !holder_is_fresh && !grant.is_new {
         let holder = grant.lease.holder.as_str();
-        return format!("{holder} had it before, and it {expiry}");
+        return format!("{holder} held it before, and it {expiry}");
     }
     match store.release(&grant.lease, Duration::ZERO, store.limit()) {
         Ok(_) => "the lease was released".to_owned(),

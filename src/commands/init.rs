@@ -15,7 +15,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     let table = &common.table;
     if args.with_fencing && table.name() == fencing::TABLE {
         return Err(Invalid::new(format!(
-            "--table {}: that is the name of the table that --with-fencing makes beside it: give the lease table another one",
+            "--table: \"{}\" is the name of the table that --with-fencing creates (give the lease table another name)",
             table.shown()
         ))
         .into());
@@ -34,7 +34,10 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     let name = table.shown();
     let again = "run it again; a second run does no harm";
     store.make_table().map_err(|f| {
-        let (cannot, was) = (format!("cannot make {name}"), format!("{name} was made"));
+        let (cannot, was) = (
+            format!("cannot create {name}"),
+            format!("{name} was created"),
+        );
         failed(&cannot, &was, &f, again)
     })?;
     voice.info(format!("{name} is ready"));
@@ -49,7 +52,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
             failed(&cannot, &was, &f, again)
         })?;
         voice.info(format!(
-            "{schema}.lease_check_fence is ready; let the roles that write call it: GRANT EXECUTE ON FUNCTION {schema}.lease_check_fence(text, bigint) TO ..."
+            "{schema}.lease_check_fence is ready (allow the roles of your jobs to call it: GRANT EXECUTE ON FUNCTION {schema}.lease_check_fence(text, bigint) TO ...)"
         ));
     }
     // A table that was there before may be another program's: it is not changed without being asked.
@@ -58,7 +61,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         Ok(_) => {}
         // What was asked for is done.
         Err(failure) => voice.info(format!(
-            "but this role can't look at {name}, so it can't tell whether the fence's default is safe: {failure}"
+            "cannot check whether the default of the fence in {name} is safe: {failure}"
         )),
     }
     Ok(Ending::Exit(Exit::Done))

@@ -97,7 +97,7 @@ pub fn fresh_holder(name: Option<&str>) -> anyhow::Result<Holder> {
     if let Some(name) = name {
         return Ok(Holder::fresh(name).map_err(|e| Invalid::new(format!("--name: {e}")))?);
     }
-    let host = hostname::get().context("cannot read the host name: give one with --name")?;
+    let host = hostname::get().context("cannot read the host name (give a name with --name)")?;
     let host = host.to_string_lossy();
     let host = if host.is_empty() {
         "localhost".into()
@@ -132,17 +132,19 @@ fn or_variable<T: std::str::FromStr<Err = Invalid>>(
         return Ok(given);
     }
     let instead =
-        format!("give {option}, or claim first with term=$(lease claim KEY) && eval \"$term\"");
+        format!("give {option}, or claim first: term=$(lease claim KEY) && eval \"$term\"");
     match env::var(variable) {
-        Ok(text) if text.is_empty() => Err(Invalid::new(format!("{variable} is empty: {instead}"))),
+        Ok(text) if text.is_empty() => {
+            Err(Invalid::new(format!("{variable} is empty ({instead})")))
+        }
         Ok(text) => text
             .parse()
             .map_err(|e| Invalid::new(format!("{variable}: {e}"))),
-        Err(env::VarError::NotPresent) => Err(Invalid::new(format!(
-            "no {variable} in the environment: {instead}"
-        ))),
+        Err(env::VarError::NotPresent) => {
+            Err(Invalid::new(format!("{variable} is not set ({instead})")))
+        }
         Err(env::VarError::NotUnicode(_)) => Err(Invalid::new(format!(
-            "{variable} is not UTF-8: give {option}"
+            "{variable} is not UTF-8 (give {option})"
         ))),
     }
 }

@@ -37,10 +37,10 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
         Release::Released => Ok(Ending::Exit(Exit::Done)),
         Release::AlreadyReleased => {
             if hold.is_zero() {
-                voice.step(format!("{key} was released before"));
+                voice.step(format!("{key} was already released"));
             } else {
                 voice.info(format!(
-                    "{key} was released before, so --hold-at-least {} has changed nothing",
+                    "{key} was already released; --hold-at-least {} changed nothing",
                     timing::human(hold)
                 ));
             }
@@ -72,7 +72,7 @@ fn evict(
     })?;
     Ok(match eviction {
         Eviction::Evicted(row) => {
-            voice.info(format!("{key_text} {}", evicted(&row, hold)));
+            voice.info(evicted(key_text, &row, hold));
             Ending::Exit(Exit::Done)
         }
         Eviction::Over(row) => {
@@ -81,7 +81,7 @@ fn evict(
         }
         Eviction::NoTable(table) => {
             voice.info(format!(
-                "there is no table {table} (see --table), so nobody holds {key_text} there"
+                "nothing to release: table {table} does not exist (see --table)"
             ));
             Ending::Exit(Exit::Done)
         }
@@ -89,18 +89,16 @@ fn evict(
             let open = if hold.is_zero() {
                 ""
             } else {
-                ", and --hold-at-least has changed nothing"
+                "; --hold-at-least changed nothing"
             };
-            voice.info(format!(
-                "{key_text} is free: there was nobody to take it from{open}"
-            ));
+            voice.info(format!("nothing to release: {key_text} is free{open}"));
             Ending::Exit(Exit::Done)
         }
         Eviction::OtherTerm { asked, found } => {
             let whose = match (&found.holder, found.state) {
-                (Some(holder), LeaseState::Held) => format!("{holder} has it"),
+                (Some(holder), LeaseState::Held) => format!("{holder} holds it"),
                 (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
-                    format!("{holder} had it, and let it expire")
+                    format!("{holder} held it, and let it expire")
                 }
                 (None, _) => "nobody holds it".to_owned(),
             };
@@ -128,33 +126,36 @@ fn over(key: &str, row: &Row, hold: Duration) -> String {
             "{key} is no longer held by {holder} (fence {}){doubt}",
             row.fence
         ),
-        None => format!("{key} is no longer closed by --hold-at-least{doubt}"),
+        None => format!("{key} is no longer cooling{doubt}"),
     }
 }
 
-/// From whom a lease was taken, and whether the key is open now.
-fn evicted(row: &Row, hold: Duration) -> String {
-    let (fence, open) = (row.fence, hold.is_zero());
-    let closed = if open {
-        String::new()
+/// Who was evicted, and whether the key is free now.
+fn evicted(key: &str, row: &Row, hold: Duration) -> String {
+    let fence = row.fence;
+    let now = if hold.is_zero() {
+        "it is free now".to_owned()
     } else {
         format!(
-            "; others are kept out until {} after its claim",
+            "it stays closed until {} after the claim",
             timing::human(hold)
         )
     };
     match (&row.holder, row.state) {
-        (Some(holder), LeaseState::Held) => format!(
-            "was taken from {holder} (fence {fence}), who had it for {}; if it is a run, it notices at its next heartbeat{closed}",
-            output::span(row.held_for_ms)
-        ),
+        (Some(holder), LeaseState::Held) => {
+            let closed = if hold.is_zero() {
+                String::new()
+            } else {
+                format!("; {now}")
+            };
+            format!(
+                "{key}: evicted {holder} (fence {fence}), held for {}; a run will notice at its next heartbeat and stop its job{closed}",
+                output::span(row.held_for_ms)
+            )
+        }
         (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
-            let free = if open { ", and is free now" } else { "" };
-            format!("had expired{free}; {holder} (fence {fence}) never released it{closed}")
+            format!("{key} had expired, not released by {holder} (fence {fence}); {now}")
         }
-        (None, _) => {
-            let again = if open { "is open again: it " } else { "" };
-            format!("{again}had been released, and was closed by --hold-at-least{closed}")
-        }
+        (None, _) => format!("{key} was cooling; {now}"),
     }
 }

@@ -24,7 +24,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     let key = lease.key.as_str();
     let renew = || {
         store.renew(&lease, extension, store.limit()).map_err(|f| {
-            let doubt = "until you know, count on the expiry that you knew before";
+            let doubt = "until you know, count on the old expiry";
             let (cannot, was) = (format!("cannot renew {key}"), format!("{key} was renewed"));
             failed(&cannot, &was, &f, doubt)
         })
@@ -44,7 +44,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
         if !timing::trusted_until(at, grant.expires_in).has_passed() {
             output::print(&text).map_err(|error| {
                 anyhow!(
-                    "{key} is renewed until {}, but that can't be printed: {}",
+                    "{key} was renewed until {}, but this cannot be printed: {}",
                     grant.expires_at,
                     os_error_text(&error)
                 )

@@ -60,7 +60,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     }
     if let Some(table) = &listing.no_table {
         voice.info(format!(
-            "there is no table {table} yet (see --table); the first claim makes it"
+            "table {table} does not exist yet (the first claim creates it; see --table)"
         ));
     }
     if listing.unsafe_default {

@@ -64,7 +64,7 @@ fn line(message: &str) -> String {
 #[must_use]
 pub fn watchdog_line(key: &str) -> String {
     line(&format!(
-        "the watchdog has stopped the job of {key}: lease itself was killed, or had not stopped it in time"
+        "the watchdog has stopped the job of {key}: lease was killed, or had not stopped it in time"
     ))
 }
 
@@ -136,9 +136,9 @@ pub fn held_by(row: &Row) -> String {
             "{} is held by {holder} (fence {}), expires in {left} unless renewed",
             row.key, row.fence
         ),
-        None if never => format!("{} was released, but stays closed forever", row.key),
+        None if never => format!("{} is cooling forever", row.key),
         None => format!(
-            "{} was released, but stays closed for another {left} (--hold-at-least)",
+            "{} is cooling for another {left} (--hold-at-least)",
             row.key
         ),
     }
@@ -150,20 +150,26 @@ pub fn loss(loss: &Loss) -> String {
     match loss {
         Loss::Taken(row) => match (&row.holder, row.state) {
             (Some(holder), LeaseState::Held) => {
-                format!("{holder} has taken it (fence {})", row.fence)
+                format!("{holder} holds it now (fence {})", row.fence)
             }
             (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
-                format!("{holder} took it (fence {}) and let it expire", row.fence)
+                format!(
+                    "{holder} claimed it (fence {}) and let it expire",
+                    row.fence
+                )
             }
-            (None, _) => format!("another term came and went (fence {})", row.fence),
+            (None, _) => format!(
+                "another holder claimed and released it (fence {})",
+                row.fence
+            ),
         },
         Loss::Mismatch { asked, found } => mismatch(asked, found),
         Loss::Expired => "it expired before it was renewed".to_owned(),
-        Loss::Released => "it has been released".to_owned(),
+        Loss::Released => "it was released".to_owned(),
         Loss::NoRow => {
-            "the table has no row for it: it was deleted, or never claimed there".to_owned()
+            "its row does not exist (it was deleted, or the key was never claimed)".to_owned()
         }
-        Loss::NoTable(table) => format!("there is no table {table} (see --table)"),
+        Loss::NoTable(table) => format!("table {table} does not exist (see --table)"),
     }
 }
 
@@ -177,16 +183,16 @@ fn mismatch(asked: &Lease, found: &Row) -> String {
         );
     };
     let (has, expired) = match found.state {
-        LeaseState::Held => ("has", ""),
+        LeaseState::Held => ("holds", ""),
         LeaseState::Expired | LeaseState::Cooling | LeaseState::Free => {
-            ("had", ", and let it expire")
+            ("held", ", and let it expire")
         }
     };
     let last = found.fence;
     if holder == me {
         format!("{me} {has} it with fence {last}, not {fence}{expired}")
     } else if last == fence {
-        format!("fence {fence} is {holder}'s, not {me}'s")
+        format!("fence {fence} belongs to {holder}, not to {me}")
     } else {
         format!("{holder} {has} it with fence {last}, not {me} with fence {fence}{expired}")
     }

@@ -51,9 +51,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             (text, Level::Info)
         }
         Report::HeldByOuterRun => (
-            format!(
-                "{key} is held by the run that this command is inside, and is not released before this command has ended"
-            ),
+            format!("cannot claim {key}: it is held by the run that started this command"),
             Level::Error,
         ),
         Report::Claimed(grant) => (
@@ -70,10 +68,10 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
         Report::NotRenewedBeforeUse(failure) => (
             match plan.purpose {
                 Purpose::Claim => format!(
-                    "cannot claim {key}: the answer came when the lease had almost expired, and it cannot be renewed: {failure}"
+                    "cannot claim {key}: the lease had almost expired when the answer came, and it cannot be renewed: {failure}"
                 ),
                 Purpose::Job(_) => {
-                    format!("cannot renew {key}, so the job was not started: {failure}")
+                    format!("cannot renew {key}: {failure}; the job was not started")
                 }
             },
             Level::Error,
@@ -82,7 +80,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
         Report::NotStarted(text) => (text.clone(), Level::Error),
         Report::StartedTooLate => (
             format!(
-                "{key} had expired or almost expired when the job was about to start; the job was not started (was lease stopped, or is the machine overloaded?)"
+                "the lease of {key} had almost expired when the job was about to start; the job was not started (was lease stopped, or is the machine overloaded?)"
             ),
             Level::Error,
         ),
@@ -103,7 +101,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
         }
         Report::NotReleased(what) => (given_up(key, what), Level::Error),
         Report::RenewFailing(failure) => (
-            format!("cannot renew {key}, trying again for as long as the lease lasts: {failure}"),
+            format!("cannot renew {key}: {failure}; retrying until the lease expires"),
             Level::Info,
         ),
         Report::RenewRecovered => (format!("{key} is renewed again"), Level::Info),
@@ -123,18 +121,18 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             Level::Error,
         ),
         Report::WatchdogDied => (
-            format!("the watchdog of {key} was killed or stopped; another one takes its place"),
+            format!("the watchdog of {key} was killed or stopped; starting another one"),
             Level::Info,
         ),
         Report::Unprotected(failure) => (
             format!(
-                "no watchdog can be started, so the job of {key} can't be kept from outliving its lease: {failure}; stopping the job"
+                "cannot start a watchdog for {key}: {failure}; the job must not run without one"
             ),
             Level::Error,
         ),
         Report::Leftovers(left) => (
             format!(
-                "the job of {key} has ended and left {} in its group; stopping {}",
+                "the job of {key} has ended and left {} in its process group; stopping {}",
                 processes(*left),
                 if *left == Some(1) { "it" } else { "them" }
             ),
@@ -142,7 +140,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
         ),
         Report::Killed { left, forking } => (
             format!(
-                "what was left of the job of {key} was killed{}",
+                "the rest of the job of {key} was killed{}",
                 match (left, forking) {
                     (None, false) => String::new(),
                     (Some(_), false) => format!(": {}", processes(*left)),
@@ -159,12 +157,12 @@ fn cannot_claim(key: &str, failure: &str, is_unknown: bool, plan: &Plan) -> Stri
         return format!("cannot claim {key}: {failure}");
     }
     let as_before = if plan.extension.keeps_more() {
-        ", or for as long as before"
+        ", or until its old expiry"
     } else {
         ""
     };
     format!(
-        "it is unknown whether {key} was claimed: if it was, {} has it for at most {}{as_before}: {failure}",
+        "it is unknown whether {key} was claimed: {failure}; if it was, {} holds it for at most {}{as_before}",
         plan.holder.as_str(),
         human(plan.extension.ttl().get()),
     )
@@ -242,8 +240,9 @@ fn reason(reason: &Reason, key: &str) -> String {
                 Some(failure) => {
                     let _ = write!(text, ": {failure}");
                 }
-                None => text
-                    .push_str(": this process or its machine was stopped, or the database is slow"),
+                None => {
+                    text.push_str(" (was lease or the machine stopped, or is the database slow?)")
+                }
             }
             text
         }

@@ -71,7 +71,7 @@ impl Failure {
     pub(super) fn at_the_first_word(self) -> Self {
         if self.fault == Fault::Unreachable {
             return self.advise(
-                "a pooler in between has to be in transaction mode or session mode, and needs a server behind it",
+                "if there is a pooler, it must be in transaction or session mode, and its server must be up",
             );
         }
         self
@@ -103,7 +103,7 @@ impl Failure {
     pub(super) fn from_postgres(error: &postgres::Error) -> Self {
         let Some(db) = error.as_db_error() else {
             let message = if error.is_closed() {
-                "the connection was closed by the server or something in between".to_owned()
+                "the connection was closed by the server or by something between".to_owned()
             } else {
                 format!("the connection broke: {}", innermost(error))
             };
@@ -123,7 +123,7 @@ impl Failure {
         if let Some(place) = inside(db) {
             fault = Fault::Refused;
             advice = Some(format!(
-                "this comes from something that hangs on the table, such as a trigger: {place}"
+                "the error comes from a trigger, a policy or the like on the table: {place}"
             ));
         }
         let mut failure = Self::new(fault, one_line(&message));
@@ -150,9 +150,9 @@ impl Failure {
         failure.answered = true;
         let own = match code {
             "42501" => Some(
-                "let a role do it that may create tables and functions there, and owns what is there already",
+                "run it as a role that may create tables and functions there, and that owns the existing ones",
             ),
-            "55P03" => Some("another session holds a lock that this waits for: see pg_locks"),
+            "55P03" => Some("another session holds a lock on it: see pg_locks"),
             _ => (failure.fault == Fault::ReadOnly).then_some(TO_THE_PRIMARY),
         };
         match db.hint().or(own) {
@@ -186,17 +186,17 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-const TO_THE_PRIMARY: &str = "a standby or a read-only role: connect to the primary, or name all servers and add target_session_attrs=read-write";
+const TO_THE_PRIMARY: &str = "this is a standby or a read-only role: connect to the primary, or list all servers and add target_session_attrs=read-write";
 
 /// What a person can do about it, where the server's own message leaves them alone.
 fn advice(code: &str, fault: Fault) -> Option<&'static str> {
     match code {
-        "42P01" => return Some("`lease init` makes the table"),
+        "42P01" => return Some("`lease init` creates the table"),
         "55P03" => {
             return Some("another session holds a lock on the row or the table: see pg_locks");
         }
         "57014" => {
-            return Some("it took longer than --db-timeout leaves, or somebody has canceled it");
+            return Some("it took longer than --db-timeout allows, or somebody canceled it");
         }
         "3F000" => return Some("create the schema first, or name another with --table"),
         "42703" | "42P10" | "42804" | "42883" | "42809" => {
@@ -206,7 +206,7 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
         }
         "22003" => {
             return Some(
-                "the fence can't grow: its column has to be a bigint; if it is one, the row has the largest fence there is, far beyond the clock: find out who wrote one like it, and DELETE the row to start again from the clock; a resource that has seen it has to forget it, see lease-fencing(7)",
+                "the fence cannot grow: its column must be a bigint; if it is one, somebody wrote the largest fence there is: find out who, DELETE the row, and make every resource forget that fence, see lease-fencing(7)",
             );
         }
         _ => {}

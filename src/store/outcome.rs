@@ -90,7 +90,7 @@ pub(super) fn claim(
                 Some(fresh) => wrote(Claim::Granted(grant(key, holder, row(fresh, 2)?))),
                 None => Err(Failure::new(
                     Fault::Refused,
-                    "the row that was just inserted is not there: is a trigger or a policy on the table?",
+                    "the inserted row is missing (is there a trigger or a policy on the table?)",
                 )),
             };
         }
@@ -105,7 +105,7 @@ pub(super) fn claim(
     }
     Err(Failure::new(
         Fault::Refused,
-        "the table takes no row and shows none: is a trigger or a policy on it?",
+        "the table accepts no row and shows none (is there a trigger or a policy on it?)",
     ))
 }
 
@@ -263,6 +263,6 @@ pub(super) fn row(r: &PgRow, at: usize) -> Result<Row, Failure> {
 /// A column of the type that it has in a lease table. Somebody else's table of the same name may hold others.
 fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, at: usize) -> Result<T, Failure> {
     r.try_get(at).map_err(|_| {
-        Failure::new(Fault::Refused, "the table has other columns than a lease table: see `lease init --print`, or name another with --table")
+        Failure::new(Fault::Refused, "the columns are not those of a lease table (see `lease init --print`, or name another table with --table)")
     })
 }

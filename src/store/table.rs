@@ -19,7 +19,7 @@ impl Store {
     #[must_use]
     pub fn advice_on_fences(&self) -> String {
         format!(
-            "in {} the fence of a deleted row can start again lower when another program inserts it: the table's owner mends that with: {}",
+            "fences in {} can go back if another program deletes a row and inserts it again (the owner of the table prevents that with: {})",
             self.table.shown(),
             self.statements.safe_default
         )

@@ -19,7 +19,7 @@ fn ends_as_unreachable(job: Running) {
             .contains("could not be renewed in time: the database could not be reached: "),
         "{out}"
     );
-    assert!(!out.stderr.contains("has taken it"), "{out}");
+    assert!(!out.stderr.contains("holds it now"), "{out}");
     let failing = out
         .stderr
         .lines()

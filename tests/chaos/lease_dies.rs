@@ -130,7 +130,7 @@ fn a_killed_watchdog_is_replaced_by_one_that_does_its_work() {
         } else {
             Signal::SIGKILL
         });
-        job.wait_for_line("another one takes its place");
+        job.wait_for_line("starting another one");
         until("the first one is gone", || !first.is_alive());
         assert_ne!(watchdog(&job), first);
         assert!(job.exit().is_none() && !of_job(&key).is_empty());

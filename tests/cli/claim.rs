@@ -277,7 +277,7 @@ fn a_lease_that_its_holder_had_before_is_not_given_back_because_nobody_reads_the
         held.holder
     );
     let out = around("sh", &script).on(shared()).output().expect_code(125);
-    let told = format!("{} had it before, and it expires at ", held.holder);
+    let told = format!("{} held it before, and it expires at ", held.holder);
     assert!(out.stderr.contains(&told), "{out:?}");
     assert_eq!(
         column(shared(), &key, "(holder, fence, expires_at)"),

@@ -78,7 +78,7 @@ fn a_hold_that_comes_after_the_release_is_told_to_change_nothing() {
         .expect_code(0);
     assert_eq!(
         out.stderr,
-        format!("lease: {key} was released before, so --hold-at-least 5m has changed nothing\n")
+        format!("lease: {key} was already released; --hold-at-least 5m changed nothing\n")
     );
     let out = with_term("release", &held).output().expect_code(0);
     assert_eq!(out.stderr, "", "nothing was asked for that is not so");
@@ -91,7 +91,7 @@ fn force_with_a_hold_says_so() {
     let out = lease(&["release", "--force", "--hold-at-least", "5m", &key])
         .output()
         .expect_code(0);
-    let told = "; others are kept out until 5m after its claim\n";
+    let told = "; it stays closed until 5m after the claim\n";
     assert!(out.stderr.ends_with(told), "{out}");
     lease(&["claim", &key]).output().expect_code(75);
     // Longer, now that nobody holds it any more.
@@ -99,9 +99,7 @@ fn force_with_a_hold_says_so() {
     let out = lease(&longer).arg(&key).output().expect_code(0);
     assert_eq!(
         out.stderr,
-        format!(
-            "lease: {key} had been released, and was closed by --hold-at-least; others are kept out until 1h after its claim\n"
-        )
+        format!("lease: {key} was cooling; it stays closed until 1h after the claim\n")
     );
     change(
         shared(),
@@ -109,18 +107,18 @@ fn force_with_a_hold_says_so() {
         "holder = 'gone', acquired_at = clock_timestamp() - interval '2s', expires_at = clock_timestamp() - interval '1s'",
     );
     let out = lease(&longer).arg(&key).output().expect_code(0);
-    let told = format!("lease: {key} had expired; gone (fence ");
+    let told = format!("lease: {key} had expired, not released by gone (fence ");
     assert!(
-        out.stderr.starts_with(&told) && out.stderr.ends_with("until 1h after its claim\n"),
+        out.stderr.starts_with(&told) && out.stderr.ends_with("until 1h after the claim\n"),
         "{out}"
     );
     let out = lease(&longer).arg(format!("{key}-free")).output();
-    let told = "nobody to take it from, and --hold-at-least has changed nothing\n";
+    let told = " is free; --hold-at-least changed nothing\n";
     assert!(out.expect_code(0).stderr.ends_with(told));
 }
 
 #[test]
-fn force_takes_the_lease_from_whoever_has_it_and_says_from_whom() {
+fn force_evicts_the_holder_and_says_who_it_was() {
     let key = key();
     let held = claimed(&key, &[]);
     let out = lease(&["release", "--force", &key]).output().expect_code(0);
@@ -131,7 +129,7 @@ fn force_takes_the_lease_from_whoever_has_it_and_says_from_whom() {
     );
     with_term("renew", &held).output().expect_code(76);
     let out = lease(&["release", "--force", &key]).output().expect_code(0);
-    assert!(out.stderr.contains("nobody to take it from"), "{out:?}");
+    assert!(out.stderr.contains("nothing to release"), "{out:?}");
 }
 
 #[test]
@@ -145,7 +143,7 @@ fn force_with_a_fence_ends_only_that_term() {
         .expect_code(76);
     assert!(
         out.stderr
-            .contains(&format!("its fence is 8, not 7; {} has it", held.holder)),
+            .contains(&format!("its fence is 8, not 7; {} holds it", held.holder)),
         "{out:?}"
     );
     assert_eq!(row_text(shared(), &key), before);
@@ -160,10 +158,10 @@ fn force_with_another_fence_says_which_one_and_whose() {
     claimed(&key, &["--holder", "a"]);
     let end = format!("WHERE key = {}", literal(&key));
     for (change, told) in [
-        ("fence = 50", "a has it"),
+        ("fence = 50", "a holds it"),
         (
             "acquired_at = 'epoch', expires_at = '2001-01-01'",
-            "a had it, and let it expire",
+            "a held it, and let it expire",
         ),
         ("holder = ''", "nobody holds it"),
     ] {

@@ -187,19 +187,16 @@ fn each_way_of_losing_has_its_own_words() {
     let out = with_term("renew", &held).output().expect_code(76);
     assert!(
         out.stderr
-            .contains(&format!("thief has taken it (fence {})", held.fence + 1)),
+            .contains(&format!("thief holds it now (fence {})", held.fence + 1)),
         "{out:?}"
     );
     delete(shared(), &key);
     let out = with_term("renew", &held).output().expect_code(76);
-    assert!(
-        out.stderr.contains("the table has no row for it"),
-        "{out:?}"
-    );
+    assert!(out.stderr.contains("its row does not exist"), "{out:?}");
     let held = claimed(&key, &[]);
     lease(&["release", "--force", &key]).output().expect_code(0);
     let out = with_term("renew", &held).output().expect_code(76);
-    assert!(out.stderr.contains("it has been released"), "{out:?}");
+    assert!(out.stderr.contains("it was released"), "{out:?}");
     let out = lease(&[
         "--table",
         "no_such_table",
@@ -214,7 +211,7 @@ fn each_way_of_losing_has_its_own_words() {
     assert!(
         out.expect_code(76)
             .stderr
-            .contains("there is no table public.no_such_table")
+            .contains("table public.no_such_table does not exist")
     );
 }
 
@@ -256,25 +253,39 @@ fn what_of_a_term_is_wrong_is_said_with_what_is_right() {
     let (lost, wrong) = ("KEY is lost", "cannot renew KEY");
     let (held, over) = ("30min", "-30min");
     for (holder, expires, me, fence, what, told) in [
-        ("a", held, "a", 49, wrong, "a has it with fence 50, not 49"),
-        ("a", held, "a", 51, wrong, "a has it with fence 50, not 51"),
-        ("a", held, "b", 50, wrong, "fence 50 is a's, not b's"),
+        (
+            "a",
+            held,
+            "a",
+            49,
+            wrong,
+            "a holds it with fence 50, not 49",
+        ),
+        (
+            "a",
+            held,
+            "a",
+            51,
+            wrong,
+            "a holds it with fence 50, not 51",
+        ),
+        ("a", held, "b", 50, wrong, "fence 50 belongs to a, not to b"),
         (
             "a",
             held,
             "b",
             51,
             wrong,
-            "a has it with fence 50, not b with fence 51",
+            "a holds it with fence 50, not b with fence 51",
         ),
-        ("a", held, "b", 49, lost, "a has taken it (fence 50)"),
+        ("a", held, "b", 49, lost, "a holds it now (fence 50)"),
         (
             "a",
             over,
             "b",
             49,
             lost,
-            "a took it (fence 50) and let it expire",
+            "a claimed it (fence 50) and let it expire",
         ),
         (
             "a",
@@ -282,16 +293,16 @@ fn what_of_a_term_is_wrong_is_said_with_what_is_right() {
             "a",
             49,
             wrong,
-            "a had it with fence 50, not 49, and let it expire",
+            "a held it with fence 50, not 49, and let it expire",
         ),
-        ("a", over, "b", 50, wrong, "fence 50 is a's, not b's"),
+        ("a", over, "b", 50, wrong, "fence 50 belongs to a, not to b"),
         (
             "",
             over,
             "a",
             49,
             lost,
-            "another term came and went (fence 50)",
+            "another holder claimed and released it (fence 50)",
         ),
         (
             "",

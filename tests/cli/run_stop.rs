@@ -30,7 +30,7 @@ fn a_stolen_lease_stops_the_shell_and_everything_that_it_started_and_names_the_n
         steal(shared(), &key);
         let out = job.wait().expect_code(76);
         assert!(of_job(&key).is_empty(), "{:?} outlives {out}", of_job(&key));
-        assert!(out.stderr.contains("thief-1 has taken it"), "{out}");
+        assert!(out.stderr.contains("thief-1 holds it now"), "{out}");
         assert_eq!(column(shared(), &key, "holder"), "thief-1", "not touched");
     }
 }
@@ -143,7 +143,7 @@ fn a_forced_release_evicts_the_run() {
     job.wait_for_line("ready");
     lease(&["release", "--force", &key]).output().expect_code(0);
     let out = job.wait().expect_code(76);
-    assert!(out.stderr.contains("it has been released"), "{out}");
+    assert!(out.stderr.contains("it was released"), "{out}");
     until_gone(&key);
 }
 
@@ -212,7 +212,7 @@ fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it()
         assert_eq!(
             out.stderr,
             format!(
-                "lease: {key} was lost {end}: it has been released, by force or by the job itself\n"
+                "lease: {key} was lost {end}: it was released, by force or by the job itself\n"
             )
         );
     }
@@ -231,7 +231,7 @@ fn a_row_deleted_by_hand_is_a_lost_lease_and_the_next_claim_works() {
     job.wait_for_output();
     delete(shared(), &key);
     let out = job.wait().expect_code(76);
-    assert!(out.stderr.contains("the table has no row for it"), "{out}");
+    assert!(out.stderr.contains("its row does not exist"), "{out}");
     until_gone(&key);
     let next = lease(&["claim", "--format", "json", &key])
         .output()

@@ -68,7 +68,7 @@ fn a_run_inside_its_own_run_is_told_so_and_never_waits() {
         assert_eq!(out.stdout, "");
         assert!(
             out.stderr.contains(&format!(
-                "{key} is held by the run that this command is inside"
+                "cannot claim {key}: it is held by the run that started this command"
             )),
             "{out}"
         );

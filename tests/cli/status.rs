@@ -169,7 +169,7 @@ fn rows_without_an_end_or_a_beginning_are_told_of_in_the_same_words() {
             "endless",
             "endless is held by hand (fence 7), never expires",
         ),
-        ("closed", "closed was released, but stays closed forever"),
+        ("closed", "closed is cooling forever"),
     ];
     for (key, told) in told {
         let out = call(&["claim", key]).expect_code(75);
@@ -188,7 +188,7 @@ fn a_missing_table_is_no_leases_and_is_not_made() {
         (out.stdout.as_str(), out.stderr.as_str()),
         (
             "",
-            "lease: no leases\nlease: there is no table public.lease yet (see --table); the first claim makes it\n"
+            "lease: no leases\nlease: table public.lease does not exist yet (the first claim creates it; see --table)\n"
         )
     );
     let out = call(&["status", "--format", "json"])

@@ -92,7 +92,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         (&["status", "--table", "pg_temp_3.lease"], "pg_temp_3"),
         (
             &["init", "--with-fencing", "--table", "jobs.lease_fence"],
-            "--table jobs.lease_fence: that is the name of the table that --with-fencing makes",
+            "--table: \"jobs.lease_fence\" is the name of the table that --with-fencing creates",
         ),
         (
             &[
@@ -102,7 +102,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
                 "--table",
                 "lease_fence",
             ],
-            "give the lease table another one",
+            "give the lease table another name",
         ),
         (
             &["claim", "k", "--table", "information_schema.lease"],

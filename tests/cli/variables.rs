@@ -99,7 +99,7 @@ fn an_empty_variable_of_a_term_is_called_empty_and_says_what_stands_in_for_it() 
                 call = call.env(variable, if variable == empty { "" } else { "1" });
             }
             let told = call.output().expect_code(2).stderr;
-            let right = format!("lease: {empty} is empty: give {option}, or claim first with ");
+            let right = format!("lease: {empty} is empty (give {option}, or claim first: ");
             assert!(told.starts_with(&right), "{told}");
         }
     }

@@ -106,7 +106,12 @@ fn a_group_that_keeps_forking_after_the_jobs_end_is_named_and_killed_when_its_gr
     nothing_is_noted(&journal, "the group is dead");
     let out = run.wait();
     assert!(took > Duration::from_secs(1), "its grace: {took:?} {out}");
-    for part in ["process", "in its group", "was killed", "kept starting"] {
+    for part in [
+        "process",
+        "in its process group",
+        "was killed",
+        "kept starting",
+    ] {
         assert!(out.stderr.contains(part), "{part}: {out}");
     }
 }
@@ -162,7 +167,7 @@ fn a_watchdog_that_is_replaced_while_a_forking_group_is_stopped_ends_the_group()
     let run = run_script(&["--ttl", "1m", "--grace", "3s"], &key, &script)
         .on(shared())
         .spawn();
-    run.wait_for_line("in its group");
+    run.wait_for_line("in its process group");
     let first = watchdog(&run, None);
     first.signal(SIGKILL);
     let second = watchdog(&run, Some(&first));
@@ -234,6 +239,9 @@ fn without_proc_what_is_left_is_stopped_uncounted_and_a_zombie_is_not_waited_for
     assert_eq!(status.code(), Some(0), "{}", zombie.stderr());
     let left = "trap '' TERM; sleep 1000 & sleep 1000 & exit 5";
     let out = hidden(&super::key(), left).output().expect_code(5);
-    assert!(out.stderr.contains("left processes in its group"), "{out}");
+    assert!(
+        out.stderr.contains("left processes in its process group"),
+        "{out}"
+    );
     assert!(of_job(&key).iter().all(|p| p.name == "perl"), "{key}");
 }

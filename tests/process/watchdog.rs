@@ -95,7 +95,7 @@ fn a_watchdog_that_is_replaced_after_the_jobs_end_knows_what_the_job_has_left() 
     )
     .spawn();
     // One, or two while its `sleep` is counted.
-    run.wait_for_line("in its group");
+    run.wait_for_line("in its process group");
     let first = watchdog(&run, None);
     first.signal(SIGKILL);
     watchdog(&run, Some(&first));
@@ -140,7 +140,7 @@ fn a_watchdog_that_hears_of_the_job_after_its_end_knows_what_the_job_has_left() 
         .on(shared())
         .output()
         .expect_code(0);
-    run.wait_for_line("in its group");
+    run.wait_for_line("in its process group");
     run.signal(SIGKILL);
     until_gone(&key);
     until("the watchdog ends", || !dog.is_alive());

@@ -112,7 +112,7 @@ fn a_claim_is_lost_when_another_was_granted_before_its_answer_came() {
     let (other, fence) = claim(&server.url(), &key, &[]);
     proxy.let_go();
     let words =
-        format!("{key} was lost before it could be printed: {other} has taken it (fence {fence})");
+        format!("{key} was lost before it could be printed: {other} holds it now (fence {fence})");
     expect_refused(first.wait(), 76, &[&words]);
     assert_eq!(column(&server, &key, "holder"), other);
 }
@@ -127,7 +127,7 @@ fn a_renewal_is_lost_when_another_claim_was_granted_before_its_answer_came() {
     until_expired(&server, &key);
     let (other, fence) = claim(&server.url(), &key, &[]);
     proxy.let_go();
-    let words = format!("{key} is lost: {other} has taken it (fence {fence})");
+    let words = format!("{key} is lost: {other} holds it now (fence {fence})");
     expect_refused(renewing.wait(), 76, &[&words]);
 }
 
@@ -141,7 +141,7 @@ fn a_job_is_not_started_when_another_claim_was_granted_before_the_answer_came() 
     let (other, fence) = claim(&server.url(), &key, &[]);
     proxy.let_go();
     let words =
-        format!("{key} was lost before the job was started: {other} has taken it (fence {fence})");
+        format!("{key} was lost before the job was started: {other} holds it now (fence {fence})");
     expect_refused(first.wait(), 76, &[&words]);
 }
 

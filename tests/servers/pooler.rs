@@ -129,7 +129,7 @@ fn statement_mode_is_refused_with_advice() {
     for verb in [&["claim", "k"][..], &["status"], &["init"]] {
         let out = Lease::new(verb).url(pooler.url()).output().expect_code(69);
         assert!(
-            out.stderr.contains("transaction mode or session mode"),
+            out.stderr.contains("transaction or session mode"),
             "{out:?}"
         );
     }

@@ -48,22 +48,19 @@ fn a_loss_is_told_also_when_the_first_try_of_the_release_can_not_connect() {
     };
     type Loss<'a> = (&'a dyn Fn(&str), &'a str);
     let losses: [Loss<'_>; 3] = [
-        (
-            &evict,
-            "it has been released, by force or by the job itself",
-        ),
+        (&evict, "it was released, by force or by the job itself"),
         (
             &|key| {
                 server.psql(&format!("DELETE FROM public.lease WHERE key = '{key}'"));
             },
-            "the table has no row for it",
+            "its row does not exist",
         ),
         (
             &|key| {
                 evict(key);
                 steal(&server, key);
             },
-            "thief-1 has taken it",
+            "thief-1 holds it now",
         ),
     ];
     for (lose, told) in losses {
@@ -158,7 +155,7 @@ fn a_loss_is_known_without_the_answer_to_a_commit_that_commits_nothing() {
     let out = run.wait().expect_code(76);
     assert!(
         out.stderr
-            .contains("was lost before the job ended with code 0: thief-1 has taken it"),
+            .contains("was lost before the job ended with code 0: thief-1 holds it now"),
         "{out}"
     );
 }

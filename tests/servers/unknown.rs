@@ -65,7 +65,7 @@ fn an_answer_that_never_comes_is_reported_as_unknown_and_as_nothing_else() {
         out.stderr.contains("unknown")
             && out
                 .stderr
-                .contains("me has it for at most 1m, or for as long as before"),
+                .contains("me holds it for at most 1m, or until its old expiry"),
         "{out:?}"
     );
     assert_eq!(
@@ -177,8 +177,8 @@ fn a_wait_that_is_interrupted_in_doubt_says_so_and_does_not_say_that_nothing_was
     });
     claim.signal(nix::sys::signal::Signal::SIGINT);
     let out = claim.wait().expect_code(69);
-    let doubt = format!("it is unknown whether {key} was claimed: if it was, me has it for");
-    assert!(out.stderr.contains(&doubt), "{out:?}");
+    let doubt = "; if it was, me holds it for";
+    assert!(out.stderr.contains(doubt), "{out:?}");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_forced_release_whose_answer_is_lost_ends_that_term_and_no_other() {
         }
         let out = call.wait().expect_code(0);
         let told = if what == AtCommit::CutRequest {
-            format!("lease: {key} was taken from me (fence {fence}), ")
+            format!("lease: {key}: evicted me (fence {fence}), ")
         } else {
             format!("lease: {key} is no longer held by me (fence {fence})")
         };
