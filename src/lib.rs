@@ -61,7 +61,7 @@ pub mod watchdog;
 mod usage;
 
 use crate::cli::{Cli, Command};
-use crate::commands::{Ending, Told};
+use crate::commands::{Ending, ReportedError};
 use crate::connect::SettingsError;
 use crate::exit::Exit;
 use crate::fault::os_error_text;
@@ -73,7 +73,7 @@ pub fn main() -> ! {
     std::panic::set_hook(Box::new(report_bug));
     let ending = match cli::parse(std::env::args_os().collect()) {
         Ok(cli) => dispatch(cli).unwrap_or_else(|error| {
-            output::say(&told(&error));
+            output::write_message(&error_line(&error));
             Ending::Exit(exit_for(&error))
         }),
         Err(error) => usage::refuse(&error),
@@ -88,7 +88,7 @@ pub fn main() -> ! {
 /// A panic is a bug in `lease`. No state can be trusted after it, so the whole process ends, in every build: a thread that
 /// ended alone could leave a job without a heartbeat. The watchdog then stops the job.
 fn report_bug(panic: &std::panic::PanicHookInfo<'_>) {
-    output::say(&format!("this is a bug in lease: {panic}"));
+    output::write_message(&format!("this is a bug in lease: {panic}"));
     std::process::abort();
 }
 
@@ -105,7 +105,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
 }
 
 /// An error and what caused it, in one line.
-fn told(error: &anyhow::Error) -> String {
+fn error_line(error: &anyhow::Error) -> String {
     let causes = error.chain().map(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
         io.map_or_else(|| cause.to_string(), os_error_text)
@@ -119,8 +119,8 @@ fn exit_for(error: &anyhow::Error) -> Exit {
         if cause.is::<Invalid>() || cause.is::<SettingsError>() {
             return Exit::Usage;
         }
-        if let Some(told) = cause.downcast_ref::<Told>() {
-            return told.exit;
+        if let Some(reported) = cause.downcast_ref::<ReportedError>() {
+            return reported.exit;
         }
         if cause.is::<Failure>() {
             return Exit::Unavailable;

@@ -24,12 +24,12 @@ pub(crate) fn refuse(error: &clap::Error) -> Ending {
             // A reader that stops early is not an error: `lease --help | head -3`.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ending::Exit(Exit::Done),
             Err(e) => {
-                output::say(&format!("cannot write to stdout: {}", os_error_text(&e)));
+                output::write_message(&format!("cannot write to stdout: {}", os_error_text(&e)));
                 Ending::Exit(Exit::Failed)
             }
         };
     }
-    output::say(&line(error));
+    output::write_message(&line(error));
     Ending::Exit(Exit::Usage)
 }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{Ending, fresh_holder, outer_holder, store, term_text, too_slow, voice};
+use super::{Ending, fresh_holder, outer_holder, store, term_text, too_slow, verbosity};
 use crate::cli::{ClaimArgs, Common};
 use crate::clock::BootTime;
 use crate::event_loop::{Claimant, EventLoop, Input};
 use crate::exit::Exit;
 use crate::fault::os_error_text;
 use crate::lease::Grant;
-use crate::output::{self, Speaker};
+use crate::output::{self, StderrWriter};
 use crate::signals;
 use crate::store::{Applied, Store};
 use crate::supervise::{Granted, Outcome, Plan, Purpose};
@@ -39,7 +39,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
 
     let (sender, inputs) = mpsc::channel::<Input>();
     signals::listen(sender.clone()).context("cannot catch signals")?;
-    let speaker = Speaker::start(voice(common));
+    let stderr = StderrWriter::start(verbosity(common));
     let plan = Plan {
         purpose: Purpose::Claim,
         holder: holder.clone(),
@@ -50,12 +50,12 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         outer_holder: outer_holder(&key),
     };
     let claimant = Claimant {
-        store: store.clone().told_to(Arc::new(speaker.narrator())),
+        store: store.clone().reporting_to(Arc::new(stderr.step_reporter())),
         key: key.clone(),
         holder: holder.clone(),
         extension,
     };
-    let outcome = EventLoop::new(plan, claimant, None, speaker, (sender, inputs))
+    let outcome = EventLoop::new(plan, claimant, None, stderr, (sender, inputs))
         .context("cannot start a thread")?
         .run();
     let Outcome::Granted(granted) = outcome else {

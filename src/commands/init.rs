@@ -1,6 +1,6 @@
 //! `lease init`: makes the table, or prints the SQL that makes it.
 
-use super::{Ending, failed, print_or_leave, store, voice};
+use super::{Ending, failed, print_or_leave, store, verbosity};
 use crate::cli::{Common, Init};
 use crate::exit::Exit;
 use crate::fencing;
@@ -30,7 +30,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         return Ok(Ending::Exit(Exit::Done));
     }
     let store = store(common)?;
-    let voice = voice(common);
+    let verbosity = verbosity(common);
     let name = table.shown();
     let again = "run it again; a second run does no harm";
     store.make_table().map_err(|f| {
@@ -40,7 +40,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         );
         failed(&cannot, &was, &f, again)
     })?;
-    voice.info(format!("{name} is ready"));
+    verbosity.info(format!("{name} is ready"));
     if args.with_fencing {
         let schema = table.schema_shown();
         let what = format!("{schema}.lease_check_fence");
@@ -51,16 +51,16 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
             );
             failed(&cannot, &was, &f, again)
         })?;
-        voice.info(format!(
+        verbosity.info(format!(
             "{schema}.lease_check_fence is ready (allow the roles of your jobs to call it: GRANT EXECUTE ON FUNCTION {schema}.lease_check_fence(text, bigint) TO ...)"
         ));
     }
     // A table that was there before may be another program's: it is not changed without being asked.
     match store.status(&[], false, None) {
-        Ok(listing) if listing.unsafe_default => voice.info(store.advice_on_fences()),
+        Ok(listing) if listing.unsafe_default => verbosity.info(store.advice_on_fences()),
         Ok(_) => {}
         // What was asked for is done.
-        Err(failure) => voice.info(format!(
+        Err(failure) => verbosity.info(format!(
             "cannot check whether the default of the fence in {name} is safe: {failure}"
         )),
     }

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::fault::os_error_text;
 use crate::job::Ended;
 use crate::lease::{Fence, Grant, Holder, Invalid, Key, Lease};
-use crate::output::{self, Voice};
+use crate::output::{self, Verbosity};
 use crate::store::{Applied, Failure, Store};
 use crate::supervise::Outcome;
 use crate::timing::{self, Ttl};
@@ -63,8 +63,8 @@ impl Ending {
 
 /// How much is said.
 #[must_use]
-pub const fn voice(common: &Common) -> Voice {
-    Voice {
+pub const fn verbosity(common: &Common) -> Verbosity {
+    Verbosity {
         quiet: common.quiet,
         verbose: common.verbose,
     }
@@ -77,15 +77,15 @@ pub const fn voice(common: &Common) -> Voice {
 pub fn store(common: &Common) -> anyhow::Result<Store> {
     let limit = timing::db_timeout(common.db_timeout)?;
     let settings = Settings::resolve(common.database_url.as_deref())?;
-    let voice = voice(common);
+    let verbosity = verbosity(common);
     for warning in settings.warnings() {
-        voice.info(warning);
+        verbosity.info(warning);
     }
     Ok(Store::new(
         settings,
         common.table.clone(),
         limit,
-        Arc::new(move |step| voice.step(step)),
+        Arc::new(move |step| verbosity.step(step)),
     ))
 }
 
@@ -184,12 +184,12 @@ pub fn print_or_leave(data: &str) -> anyhow::Result<bool> {
 /// have happened (`k was renewed`), and what to do about such doubt. The text is made once: a chain of causes would repeat
 /// it.
 #[must_use]
-pub fn failed(cannot: &str, was: &str, failure: &Failure, doubt: &str) -> Told {
+pub fn failed(cannot: &str, was: &str, failure: &Failure, doubt: &str) -> ReportedError {
     let text = match failure.applied {
         Applied::No => format!("{cannot}: {failure}"),
         Applied::Unknown => format!("it is unknown whether {was}: {failure}; {doubt}"),
     };
-    Told {
+    ReportedError {
         exit: Exit::Unavailable,
         text,
     }
@@ -197,8 +197,8 @@ pub fn failed(cannot: &str, was: &str, failure: &Failure, doubt: &str) -> Told {
 
 /// A message for a lease that has almost expired by the time at which it can be printed.
 #[must_use]
-pub fn too_slow(what: &str, ttl: Ttl, fate: &str) -> Told {
-    Told {
+pub fn too_slow(what: &str, ttl: Ttl, fate: &str) -> ReportedError {
+    ReportedError {
         exit: Exit::Unavailable,
         text: format!(
             "{what}: the database is too slow for --ttl {}, or lease was stopped: the lease had almost expired when it could be printed (give a longer --ttl); {fate}",
@@ -209,16 +209,16 @@ pub fn too_slow(what: &str, ttl: Ttl, fate: &str) -> Told {
 
 /// An error whose text is complete, and the exit code that belongs to it.
 #[derive(Debug)]
-pub struct Told {
+pub struct ReportedError {
     /// How the process ends.
     pub exit: Exit,
     text: String,
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for ReportedError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for ReportedError {}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::{Ending, failed, store, term, voice};
+use super::{Ending, failed, store, term, verbosity};
 use crate::cli::{Common, ReleaseArgs};
 use crate::exit::Exit;
 use crate::lease::{Eviction, Fence, Key, LeaseState, Release, Row};
@@ -23,7 +23,7 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
     }
     let lease = term(args.key, args.holder, args.fence)?;
     let store = store(common)?.named(&lease.key);
-    let voice = voice(common);
+    let verbosity = verbosity(common);
     let key = lease.key.as_str();
     let released = store.release(&lease, hold, store.limit()).map_err(|f| {
         let doubt = "release it again; a second release does no harm";
@@ -37,9 +37,9 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
         Release::Released => Ok(Ending::Exit(Exit::Done)),
         Release::AlreadyReleased => {
             if hold.is_zero() {
-                voice.step(format!("{key} was already released"));
+                verbosity.step(format!("{key} was already released"));
             } else {
-                voice.info(format!(
+                verbosity.info(format!(
                     "{key} was already released; --hold-at-least {} changed nothing",
                     timing::human(hold)
                 ));
@@ -47,7 +47,7 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
             Ok(Ending::Exit(Exit::Done))
         }
         Release::Lost(loss) => {
-            voice.error(format!("cannot release {key}: {}", output::loss(&loss)));
+            verbosity.error(format!("cannot release {key}: {}", output::loss(&loss)));
             Ok(Ending::Exit(Exit::Lost))
         }
     }
@@ -60,7 +60,7 @@ fn evict(
     hold: Duration,
 ) -> anyhow::Result<Ending> {
     let store = store(common)?.named(key);
-    let voice = voice(common);
+    let verbosity = verbosity(common);
     let key_text = key.as_str();
     let eviction = store.evict(key, fence, hold).map_err(|f| {
         failed(
@@ -72,15 +72,15 @@ fn evict(
     })?;
     Ok(match eviction {
         Eviction::Evicted(row) => {
-            voice.info(evicted(key_text, &row, hold));
+            verbosity.info(evicted(key_text, &row, hold));
             Ending::Exit(Exit::Done)
         }
         Eviction::Over(row) => {
-            voice.info(over(key_text, &row, hold));
+            verbosity.info(over(key_text, &row, hold));
             Ending::Exit(Exit::Done)
         }
         Eviction::NoTable(table) => {
-            voice.info(format!(
+            verbosity.info(format!(
                 "nothing to release: table {table} does not exist (see --table)"
             ));
             Ending::Exit(Exit::Done)
@@ -91,7 +91,7 @@ fn evict(
             } else {
                 "; --hold-at-least changed nothing"
             };
-            voice.info(format!("nothing to release: {key_text} is free{open}"));
+            verbosity.info(format!("nothing to release: {key_text} is free{open}"));
             Ending::Exit(Exit::Done)
         }
         Eviction::OtherTerm { asked, found } => {
@@ -102,7 +102,7 @@ fn evict(
                 }
                 (None, _) => "nobody holds it".to_owned(),
             };
-            voice.error(format!(
+            verbosity.error(format!(
                 "cannot release {key_text} by force: its fence is {}, not {asked}; {whose}",
                 found.fence
             ));

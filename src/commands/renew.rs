@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 
-use super::{Ending, failed, store, term, term_text, too_slow, voice};
+use super::{Ending, failed, store, term, term_text, too_slow, verbosity};
 use crate::cli::{Common, Renew};
 use crate::clock::BootTime;
 use crate::exit::Exit;
@@ -35,7 +35,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
         let grant = match answer {
             Renewal::Renewed(grant) => grant,
             Renewal::Lost(loss) => {
-                voice(common).error(lost(key, &loss));
+                verbosity(common).error(lost(key, &loss));
                 return Ok(Ending::Exit(Exit::Lost));
             }
         };

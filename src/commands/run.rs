@@ -5,10 +5,10 @@ use std::sync::mpsc;
 
 use anyhow::Context as _;
 
-use super::{Ending, fresh_holder, outer_holder, store, voice};
+use super::{Ending, fresh_holder, outer_holder, store, verbosity};
 use crate::cli::{Common, Run};
 use crate::event_loop::{Claimant, EventLoop, Input, JobControl};
-use crate::output::Speaker;
+use crate::output::StderrWriter;
 use crate::signals;
 use crate::supervise::{JobPlan, Plan, Purpose};
 use crate::timing::{self, Extension, Timing, Ttl};
@@ -30,8 +30,8 @@ pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
         .context("cannot start the watchdog")?;
     let (sender, inputs) = mpsc::channel::<Input>();
     signals::listen(sender.clone()).context("cannot catch signals")?;
-    let speaker = Speaker::start(voice(common));
-    let store = store.told_to(Arc::new(speaker.narrator()));
+    let stderr = StderrWriter::start(verbosity(common));
+    let store = store.reporting_to(Arc::new(stderr.step_reporter()));
 
     let plan = Plan {
         purpose: Purpose::Job(JobPlan {
@@ -53,7 +53,7 @@ pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
         holder,
         extension: plan.extension,
     };
-    let outcome = EventLoop::new(plan, claimant, Some(job), speaker, (sender, inputs))
+    let outcome = EventLoop::new(plan, claimant, Some(job), stderr, (sender, inputs))
         .context("cannot start a thread")?
         .run();
     Ok(Ending::of(&outcome, args.acquire.conflict_exit_code))

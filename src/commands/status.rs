@@ -3,12 +3,12 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use super::{Ending, print_or_leave, store, voice};
+use super::{Ending, print_or_leave, store, verbosity};
 use crate::cli::{self, Common, Status, StatusFormat, WatchArgument};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::lease::{Key, LeaseState};
-use crate::output::{self, Shown, Voice};
+use crate::output::{self, Shown, Verbosity};
 use crate::sql::Pattern;
 use crate::store::{Failure, Listing, Store};
 
@@ -43,9 +43,9 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
         format: args.format,
     };
     let store = store(common)?;
-    let voice = voice(common);
+    let verbosity = verbosity(common);
     if let Some(interval) = interval {
-        return watch(&store, &view, interval, voice);
+        return watch(&store, &view, interval, verbosity);
     }
 
     let (shown, listing) = view
@@ -54,17 +54,17 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     if args.exit_code && common.quiet {
         // A monitor wants the exit code only.
     } else if shown.is_empty() && view.format == StatusFormat::Table {
-        voice.info("no leases");
+        verbosity.info("no leases");
     } else {
         print_or_leave(&view.text(&shown))?;
     }
     if let Some(table) = &listing.no_table {
-        voice.info(format!(
+        verbosity.info(format!(
             "table {table} does not exist yet (the first claim creates it; see --table)"
         ));
     }
     if listing.unsafe_default {
-        voice.info(store.advice_on_fences());
+        verbosity.info(store.advice_on_fences());
     }
     let all_held = view.patterns.iter().all(|p| {
         let mut matching = shown.iter().filter(|s| p.matches(s.key())).peekable();
@@ -115,7 +115,12 @@ impl View {
 }
 
 /// Draws again and again. A failure that may pass is shown in the picture's place; another ends the watch.
-fn watch(store: &Store, view: &View, interval: Duration, voice: Voice) -> anyhow::Result<Ending> {
+fn watch(
+    store: &Store,
+    view: &View,
+    interval: Duration,
+    verbosity: Verbosity,
+) -> anyhow::Result<Ending> {
     static INTERRUPT: Interrupt = Interrupt::new();
     // Refused where a signal is ignored already, as INT is in a script's background: then it stays ignored.
     let _ = ctrlc::try_set_handler(|| INTERRUPT.raise());
@@ -131,7 +136,7 @@ fn watch(store: &Store, view: &View, interval: Duration, voice: Voice) -> anyhow
             }
             Err(_) if INTERRUPT.is_raised() => break,
             Err(failure) if failure.fault.is_transient() => {
-                voice.error(format!("cannot read the leases: {failure}"));
+                verbosity.error(format!("cannot read the leases: {failure}"));
             }
             Err(failure) => {
                 return Err(anyhow::Error::new(failure).context("cannot read the leases"));

@@ -119,7 +119,7 @@ impl EventLoop {
         match started {
             Ok(job) => {
                 self.children.job = Some(job.pid());
-                self.speaker
+                self.stderr
                     .step(format!("started the job, process {}", job.pid()));
                 control.job = Some(job);
                 events.push_back(Event::Start(StartAnswer::Started));
@@ -164,7 +164,7 @@ impl EventLoop {
             && !control.out_of_reach
         {
             control.out_of_reach = true;
-            self.speaker.error(format!(
+            self.stderr.error(format!(
                 "cannot signal the job of {}: it runs as another user, so lease cannot stop it",
                 self.claimant.key.as_str()
             ));

@@ -23,7 +23,7 @@ pub use self::job::JobControl;
 use crate::clock::BootTime;
 use crate::fault::os_error_text;
 use crate::heartbeat::Beat;
-use crate::output::{self, Level, Speaker};
+use crate::output::{self, Level, StderrWriter};
 use crate::process::{self, Change, Children, StopOutcome};
 use crate::signals::Caught;
 use crate::store::Failure;
@@ -57,7 +57,7 @@ pub struct EventLoop {
     supervisor: Supervisor,
     claimant: Claimant,
     database: Database,
-    speaker: Speaker,
+    stderr: StderrWriter,
     sender: Sender<Input>,
     inputs: Receiver<Input>,
     children: Children,
@@ -73,7 +73,7 @@ impl EventLoop {
         plan: Plan,
         claimant: Claimant,
         job: Option<JobControl>,
-        speaker: Speaker,
+        stderr: StderrWriter,
         (sender, inputs): (Sender<Input>, Receiver<Input>),
     ) -> io::Result<Self> {
         Ok(Self {
@@ -85,7 +85,7 @@ impl EventLoop {
             },
             plan,
             claimant,
-            speaker,
+            stderr,
             sender,
             inputs,
             job,
@@ -96,7 +96,7 @@ impl EventLoop {
     pub fn run(mut self) -> Outcome {
         let outcome = self.drive();
         self.dismiss_watchdog();
-        self.speaker.finish(LAST_MESSAGES);
+        self.stderr.finish(LAST_MESSAGES);
         outcome
     }
 
@@ -142,7 +142,7 @@ impl EventLoop {
             }
             Input::Answer(event) => events.push_back(event),
             Input::Beat(Beat::Renewed(granted)) => {
-                self.speaker.step(format!(
+                self.stderr.step(format!(
                     "renewed {} until {}",
                     self.claimant.key.as_str(),
                     granted.grant.expires_at
@@ -197,9 +197,9 @@ impl EventLoop {
     fn report(&self, report: &Report) {
         let (text, level) = output::report(report, self.claimant.key.as_str(), &self.plan);
         match level {
-            Level::Error => self.speaker.error(text),
-            Level::Info => self.speaker.info(text),
-            Level::Step => self.speaker.step(text),
+            Level::Error => self.stderr.error(text),
+            Level::Info => self.stderr.info(text),
+            Level::Step => self.stderr.step(text),
         }
     }
 }

@@ -3,8 +3,8 @@
 //! stdout is data. stderr is prose, a line each, beginning `lease: `.
 
 mod report;
-mod speaker;
 mod status;
+mod stderr_writer;
 mod term;
 
 use std::fmt::Display;
@@ -15,44 +15,44 @@ use crate::process;
 use crate::timing::human;
 
 pub use self::report::{Level, not_released, report};
-pub use self::speaker::Speaker;
 pub use self::status::{Shown, span, status_json, status_table};
+pub use self::stderr_writer::StderrWriter;
 pub use self::term::{term_json, term_shell};
 
-/// How much is said on stderr.
+/// How much is written to stderr.
 #[derive(Clone, Copy, Debug)]
-pub struct Voice {
+pub struct Verbosity {
     /// Errors only.
     pub quiet: bool,
     /// Steps too.
     pub verbose: bool,
 }
 
-impl Voice {
-    /// Something that went wrong. Always said.
+impl Verbosity {
+    /// Writes an error, whatever the verbosity.
     pub fn error(self, message: impl Display) {
-        say(&message.to_string());
+        write_message(&message.to_string());
     }
 
-    /// Something that is good to know: a skipped run, a pause that is over. Not said under `--quiet`.
+    /// Writes information, such as a skipped run, unless `--quiet` is given.
     pub fn info(self, message: impl Display) {
         if !self.quiet {
-            say(&message.to_string());
+            write_message(&message.to_string());
         }
     }
 
-    /// A step. Said under `--verbose` only.
+    /// Writes a step, if `--verbose` is given.
     pub fn step(self, message: impl Display) {
         if self.verbose {
-            say(&message.to_string());
+            write_message(&message.to_string());
         }
     }
 }
 
-/// Writes one line to stderr, in one call, so that lines of several processes don't mix.
+/// Writes one line to stderr, in one call, so that lines of several processes do not mix.
 ///
-/// A failure is passed over: there is nowhere left to report it, and a full disk must not stop a job.
-pub fn say(message: &str) {
+/// A failure is ignored: it cannot be reported anywhere, and a full disk must not stop a job.
+pub fn write_message(message: &str) {
     let _ = io::stderr().write_all(line(message).as_bytes());
 }
 
@@ -60,7 +60,7 @@ fn line(message: &str) -> String {
     format!("lease: {}\n", escape(message))
 }
 
-/// The line that a watchdog writes by itself once it has stopped the job of `key`: nobody else is left to say it.
+/// The line that a watchdog writes itself after it has stopped the job of `key`, because `lease` may be gone.
 #[must_use]
 pub fn watchdog_line(key: &str) -> String {
     line(&format!(
@@ -71,7 +71,7 @@ pub fn watchdog_line(key: &str) -> String {
 /// Writes data to stdout.
 ///
 /// # Errors
-/// When it can't be written: a full disk, a closed pipe.
+/// If the data cannot be written: a full disk, a closed pipe.
 pub fn print(data: &str) -> io::Result<()> {
     stdout_is_open()?;
     let mut out = io::stdout().lock();
@@ -79,10 +79,10 @@ pub fn print(data: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Whether there is a stdout. The standard library puts /dev/null in the place of one that is closed, which takes all.
+/// Checks that stdout is open. The standard library replaces a closed one by /dev/null, which accepts everything.
 ///
 /// # Errors
-/// When there is none.
+/// If stdout was closed at the start.
 pub fn stdout_is_open() -> io::Result<()> {
     if process::was_closed_at_start(1) {
         return Err(io::Error::other("stdout is closed"));
@@ -90,15 +90,14 @@ pub fn stdout_is_open() -> io::Result<()> {
     Ok(())
 }
 
-/// `text` drawn over what the terminal showed before, without a flicker: from the top, each line cleared to its end, and
-/// what is below cleared too.
+/// `text`, drawn over the previous content of the terminal. Each line is cleared to its end, and so is the rest of the
+/// screen: clearing everything first would flicker.
 #[must_use]
 pub fn redraw(text: &str) -> String {
     format!("\u{1b}[H{}\u{1b}[J", text.replace('\n', "\u{1b}[K\n"))
 }
 
-/// Text in which nothing can steer a terminal: control characters, and characters that hide or turn around others, are
-/// shown as escapes.
+/// Text that cannot control a terminal: control characters, and characters that hide or reverse others, become escapes.
 #[must_use]
 pub fn escape(text: &str) -> String {
     if !text.chars().any(steers) {
@@ -122,7 +121,7 @@ fn steers(c: char) -> bool {
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
-/// Who is in the way, for a claim that did not get the lease.
+/// Who holds the lease, for a claim that did not get it.
 #[must_use]
 pub fn held_by(row: &Row) -> String {
     let left = human(whole_seconds(row.expires_in()));
@@ -144,7 +143,7 @@ pub fn held_by(row: &Row) -> String {
     }
 }
 
-/// Why a term is over, or never was.
+/// Why a term has ended, or never existed.
 #[must_use]
 pub fn loss(loss: &Loss) -> String {
     match loss {
@@ -173,7 +172,7 @@ pub fn loss(loss: &Loss) -> String {
     }
 }
 
-/// What of a term is not as the table has it: the holder, the fence, or both.
+/// Which part of a term differs from the table: the holder, the fence, or both.
 fn mismatch(asked: &Lease, found: &Row) -> String {
     let (me, fence) = (asked.holder.as_str(), asked.fence);
     let Some(holder) = &found.holder else {
@@ -198,7 +197,7 @@ fn mismatch(asked: &Lease, found: &Row) -> String {
     }
 }
 
-/// Whole seconds above one second: finer figures only look exact.
+/// Whole seconds above one second: more digits would only look exact.
 fn whole_seconds(duration: std::time::Duration) -> std::time::Duration {
     if duration.as_secs() >= 1 {
         std::time::Duration::from_secs(duration.as_secs())
@@ -207,7 +206,7 @@ fn whole_seconds(duration: std::time::Duration) -> std::time::Duration {
     }
 }
 
-/// JSON in which no character can steer a terminal: the serializer escapes C0 only.
+/// JSON that cannot control a terminal. The serializer escapes only the characters below U+0020.
 fn harmless_json(json: String) -> String {
     if !json.chars().any(steers) {
         return json;

@@ -30,7 +30,7 @@ pub use self::bounded::Sent;
 pub use self::failure::{Applied, Failure};
 
 /// Takes a step that `--verbose` tells about.
-pub type Narrator = Arc<dyn Fn(&str) + Send + Sync>;
+pub type StepReporter = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The table of leases in one database.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub struct Store {
     statements: Arc<Statements>,
     application_name: String,
     limit: Duration,
-    narrate: Narrator,
+    report_step: StepReporter,
 }
 
 /// What `status` reads.
@@ -57,7 +57,12 @@ pub struct Listing {
 impl Store {
     /// A store; nothing is connected yet. `limit` is the most that one operation may take, connecting included.
     #[must_use]
-    pub fn new(settings: Settings, table: Table, limit: Duration, narrate: Narrator) -> Self {
+    pub fn new(
+        settings: Settings,
+        table: Table,
+        limit: Duration,
+        report_step: StepReporter,
+    ) -> Self {
         let statements = Arc::new(Statements::new(&table));
         let application_name = "lease".to_owned();
         Self {
@@ -66,7 +71,7 @@ impl Store {
             statements,
             application_name,
             limit,
-            narrate,
+            report_step,
         }
     }
 
@@ -79,8 +84,8 @@ impl Store {
 
     /// The same store, telling its steps to somebody else.
     #[must_use]
-    pub fn told_to(mut self, narrate: Narrator) -> Self {
-        self.narrate = narrate;
+    pub fn reporting_to(mut self, report_step: StepReporter) -> Self {
+        self.report_step = report_step;
         self
     }
 

@@ -75,11 +75,11 @@ impl Store {
             let took = format!("{} ms", BootTime::now().since(started).as_millis());
             match result {
                 Ok(sent) => {
-                    (self.narrate)(&format!("{}: answered after {took}", plan.what));
+                    (self.report_step)(&format!("{}: answered after {took}", plan.what));
                     return Ok((sent, unknown));
                 }
                 Err(failure) => {
-                    (self.narrate)(&format!("{}: failed after {took}: {failure}", plan.what));
+                    (self.report_step)(&format!("{}: failed after {took}: {failure}", plan.what));
                     unknown |= failure.applied == Applied::Unknown;
                     let again = failure.is_worth_asking_again()
                         && tries < TRIES

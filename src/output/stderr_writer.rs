@@ -1,0 +1,83 @@
+//! The messages of a run, written by a thread of their own.
+//!
+//! Writing to stderr can block, for example if nobody reads the pipe or Ctrl-S has stopped the terminal. A thread that keeps
+//! a deadline must not wait for that.
+
+use std::fmt::Display;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+
+use super::{Verbosity, write_message};
+
+/// Queues messages for a thread that writes them in order.
+#[derive(Debug)]
+pub struct StderrWriter {
+    verbosity: Verbosity,
+    lines: Sender<Line>,
+}
+
+#[derive(Debug)]
+enum Line {
+    Message(String),
+    /// Answered when everything before it was written.
+    Flush(Sender<()>),
+}
+
+impl StderrWriter {
+    /// Starts the thread. If that fails, no messages are written: this is not a reason to stop a job.
+    #[must_use]
+    pub fn start(verbosity: Verbosity) -> Self {
+        let (lines, queue) = mpsc::channel::<Line>();
+        let _ = thread::Builder::new()
+            .name("lease-stderr".to_owned())
+            .spawn(move || {
+                for line in queue {
+                    match line {
+                        Line::Message(text) => write_message(&text),
+                        Line::Flush(flushed) => drop(flushed.send(())),
+                    }
+                }
+            });
+        Self { verbosity, lines }
+    }
+
+    /// Writes an error, whatever the verbosity.
+    pub fn error(&self, message: impl Display) {
+        // The queue is closed only if the thread could not be started.
+        let _ = self.lines.send(Line::Message(message.to_string()));
+    }
+
+    /// Writes information, unless `--quiet` is given.
+    pub fn info(&self, message: impl Display) {
+        if !self.verbosity.quiet {
+            self.error(message);
+        }
+    }
+
+    /// Writes a step, if `--verbose` is given.
+    pub fn step(&self, message: impl Display) {
+        if self.verbosity.verbose {
+            self.error(message);
+        }
+    }
+
+    /// A function that reports steps from another thread.
+    pub fn step_reporter(&self) -> impl Fn(&str) + Send + Sync + use<> {
+        let verbose = self.verbosity.verbose;
+        let lines = std::sync::Mutex::new(self.lines.clone());
+        move |step| {
+            if verbose && let Ok(lines) = lines.lock() {
+                let _ = lines.send(Line::Message(step.to_owned()));
+            }
+        }
+    }
+
+    /// Waits until all was written, for at most `limit`.
+    pub fn finish(self, limit: Duration) {
+        let (flushed, all_written) = mpsc::channel();
+        if self.lines.send(Line::Flush(flushed)).is_ok() {
+            let _ = all_written.recv_timeout(limit);
+        }
+    }
+}
