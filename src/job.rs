@@ -1,10 +1,69 @@
 //! What every room says about a job: its signals, its end, and what a lost lease means for it.
 #![forbid(unsafe_code)]
 
+use std::ffi::c_int;
+use std::fmt;
+
 use clap::ValueEnum;
 
-/// The number of a signal, as in signal(7). Not an enum, because real-time signals are passed on too.
-pub type Signo = i32;
+/// A signal, by its number in signal(7). Not an enum, because real-time signals are passed on too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signal(c_int);
+
+impl Signal {
+    /// No signal: kill(2) with it only asks whether there is somebody to be signalled.
+    pub const NONE: Self = Self(0);
+    /// The terminal was closed, or a file is to be read again.
+    pub const HUP: Self = Self(libc::SIGHUP);
+    /// Ctrl-C.
+    pub const INT: Self = Self(libc::SIGINT);
+    /// Ctrl-\\.
+    pub const QUIT: Self = Self(libc::SIGQUIT);
+    /// End at once; can't be caught.
+    pub const KILL: Self = Self(libc::SIGKILL);
+    /// For the program's own use.
+    pub const USR1: Self = Self(libc::SIGUSR1);
+    /// For the program's own use.
+    pub const USR2: Self = Self(libc::SIGUSR2);
+    /// A timer has run out.
+    pub const ALRM: Self = Self(libc::SIGALRM);
+    /// End.
+    pub const TERM: Self = Self(libc::SIGTERM);
+    /// A child ended, stopped or was continued.
+    pub const CHLD: Self = Self(libc::SIGCHLD);
+    /// Continue if stopped.
+    pub const CONT: Self = Self(libc::SIGCONT);
+    /// Stop; can't be caught.
+    pub const STOP: Self = Self(libc::SIGSTOP);
+    /// Ctrl-Z.
+    pub const TSTP: Self = Self(libc::SIGTSTP);
+    /// A background process reads the terminal.
+    pub const TTIN: Self = Self(libc::SIGTTIN);
+    /// A background process writes to the terminal.
+    pub const TTOU: Self = Self(libc::SIGTTOU);
+    /// The terminal has another size.
+    pub const WINCH: Self = Self(libc::SIGWINCH);
+    /// The power fails.
+    pub const PWR: Self = Self(libc::SIGPWR);
+
+    /// The signal with this number.
+    #[must_use]
+    pub const fn new(number: c_int) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> c_int {
+        self.0
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +71,7 @@ pub enum Ended {
     /// By exit(3) with this code, 0 to 255.
     Code(u8),
     /// By this signal.
-    Signal(Signo),
+    Signal(Signal),
 }
 
 /// Whose group is in the foreground of the terminal.

@@ -14,51 +14,44 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::mpsc::Sender;
 use std::thread;
 
-use libc::{
-    SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPWR, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
-    SIGUSR1, SIGUSR2, SIGWINCH,
-};
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
-use crate::job::Signo;
+use crate::job::Signal;
 use crate::process;
 
 /// What is passed on to the job besides the real-time signals: everything that people, service managers and container
 /// runtimes send to tell a process something. Not those that a process brings upon itself (SEGV, PIPE, XCPU...), nor TTIN
 /// and TTOU, which are between the terminal and this process's own group.
-const PASSED_ON: [Signo; 11] = [
-    SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH, SIGPWR,
+const PASSED_ON: [Signal; 11] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALRM,
+    Signal::TERM,
+    Signal::CONT,
+    Signal::TSTP,
+    Signal::WINCH,
+    Signal::PWR,
 ];
 
 /// A signal that this process got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caught {
     /// To be passed on.
-    Signal(Signo),
+    Signal(Signal),
     /// A child ended, stopped or was continued: ask [`process::reap`].
     Child,
 }
 
 impl Caught {
-    /// Whether it ends a wait in which no job runs yet: TERM, INT, HUP and QUIT, whose default is to end a process and
-    /// which people and service managers use for it.
-    #[must_use]
-    pub const fn ends_a_wait(self) -> bool {
-        matches!(self, Self::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM))
-    }
-
-    /// Whether it suspends a process in which no job runs yet; see [`process::stop_own_group`].
-    #[must_use]
-    pub const fn suspends(self) -> bool {
-        matches!(self, Self::Signal(SIGTSTP | SIGTTIN | SIGTTOU))
-    }
-
     /// The signal by which the terminal says that somebody in this process's own group wanted it, and does not have it.
     #[must_use]
-    pub const fn wants_terminal(self) -> Option<Signo> {
+    pub const fn wants_terminal(self) -> Option<Signal> {
         match self {
-            Self::Signal(signal @ (SIGTTIN | SIGTTOU)) => Some(signal),
+            Self::Signal(signal @ (Signal::TTIN | Signal::TTOU)) => Some(signal),
             Self::Signal(_) | Self::Child => None,
         }
     }
@@ -86,14 +79,14 @@ where
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
     for signal in PASSED_ON
         .into_iter()
-        .chain([SIGTTIN, SIGTTOU])
-        .chain(real_time)
+        .chain([Signal::TTIN, Signal::TTOU])
+        .chain(real_time.map(Signal::new))
     {
         if !process::ignored_at_start(signal) {
             catch(signal, &write)?;
         }
     }
-    catch(SIGCHLD, &write)?;
+    catch(Signal::CHLD, &write)?;
     process::unblock_all()?;
     thread::Builder::new()
         .name("signals".to_owned())
@@ -101,10 +94,10 @@ where
     process::block_ttou()
 }
 
-fn catch(signal: Signo, pipe: &OwnedFd) -> io::Result<()> {
+fn catch(signal: Signal, pipe: &OwnedFd) -> io::Result<()> {
     let pipe = pipe.as_raw_fd();
     let owner = std::process::id();
-    let byte = [signal.to_le_bytes()[0]];
+    let byte = [signal.number().to_le_bytes()[0]];
     let note = move || {
         // A child between fork and exec still has this handler, and the pipe. What it gets is its own affair.
         if std::process::id() == owner {
@@ -114,7 +107,7 @@ fn catch(signal: Signo, pipe: &OwnedFd) -> io::Result<()> {
         }
     };
     // SAFETY: the action makes two system calls, allocates nothing, takes no lock and does not panic.
-    unsafe { signal_hook::low_level::register(signal, note) }?;
+    unsafe { signal_hook::low_level::register(signal.number(), note) }?;
     Ok(())
 }
 
@@ -123,8 +116,8 @@ fn pass_on<E: From<Caught>>(read: OwnedFd, write: OwnedFd, events: &Sender<E>) {
     let mut pipe = File::from(read);
     let mut byte = [0];
     while pipe.read_exact(&mut byte).is_ok() {
-        let signal = Signo::from(byte[0]);
-        let caught = if signal == SIGCHLD {
+        let signal = Signal::new(byte[0].into());
+        let caught = if signal == Signal::CHLD {
             Caught::Child
         } else {
             Caught::Signal(signal)

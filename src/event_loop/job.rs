@@ -8,7 +8,7 @@ use super::{EventLoop, Input};
 use crate::clock::BootTime;
 use crate::fault::os_error_text;
 use crate::heartbeat::Heartbeat;
-use crate::job::{Foreground, Leftovers, OnLoss, Signo};
+use crate::job::{Foreground, Leftovers, OnLoss, Signal};
 use crate::lease::Lease;
 use crate::output;
 use crate::process::{self, Job, Launch, NoProgram, SpawnError, Terminal};
@@ -156,7 +156,7 @@ impl EventLoop {
         }
     }
 
-    pub(super) fn signal_job(&mut self, signal: Signo) {
+    pub(super) fn signal_job(&mut self, signal: Signal) {
         let Some(control) = &mut self.job else { return };
         let Some(job) = &control.job else { return };
         if let Err(error) = job.group().signal(signal)

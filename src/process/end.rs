@@ -1,5 +1,8 @@
 //! Ending as the job ended.
 
+use nix::sys::prctl::set_dumpable;
+use nix::sys::resource::{Resource, setrlimit};
+
 use super::inherited::{set_disposition, unblock_all};
 use crate::job::Ended;
 
@@ -16,26 +19,19 @@ pub fn die_as(ended: Ended, whole_group: bool) -> ! {
         Ended::Code(code) => exit(i32::from(code)),
         Ended::Signal(signal) => signal,
     };
-    let no_core = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: setrlimit(2) reads the structure, prctl(2) with these arguments reads nothing. The second one also keeps a
-    // core_pattern that pipes into a program from being fed: it does not heed the limit.
-    unsafe {
-        libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
-        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
-    }
+    let _: nix::Result<()> = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+    // A core_pattern that pipes into a program does not respect the limit.
+    let _: nix::Result<()> = set_dumpable(false);
     let _: std::io::Result<libc::sigaction> = set_disposition(signal, libc::SIG_DFL);
     let _: std::io::Result<()> = unblock_all();
     // SAFETY: neither call reads memory. The signal may have been pending until now; it has the same end.
     unsafe {
         if whole_group {
-            libc::kill(0, signal);
+            libc::kill(0, signal.number());
         }
-        libc::raise(signal);
+        libc::raise(signal.number());
     }
-    exit(128 + signal)
+    exit(128 + signal.number())
 }
 
 fn exit(code: i32) -> ! {

@@ -28,13 +28,16 @@
 //! to end. After KILL they get that while too.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::pid_t;
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::sys::stat::fstat;
+use nix::unistd::Pid;
 
 use super::procfs;
-use crate::job::{Leftovers, Signo};
+use crate::job::{Leftovers, Signal};
 
 /// `PIDFD_SIGNAL_PROCESS_GROUP` of `<linux/pidfd.h>`, Linux 6.9.
 const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
@@ -55,8 +58,7 @@ impl GroupId {
     /// The id of the calling process, as the leader of its group. Async-signal-safe.
     #[must_use]
     pub fn of_caller() -> Self {
-        // SAFETY: getpid(2) can't fail.
-        let pid = unsafe { libc::getpid() };
+        let pid = Pid::this().as_raw();
         let inode = open_pidfd(pid).map_or(0, |fd| inode_of(&fd));
         Self { pid, inode }
     }
@@ -101,9 +103,7 @@ impl Group {
         match Self::open(id).map_err(errno) {
             Ok(group) => Some(group),
             Err(Some(libc::ESRCH)) => {
-                // SAFETY: kill(2) reads no memory, and signal 0 does nothing.
-                let gone = unsafe { libc::kill(id.pid, 0) } != 0
-                    && errno(io::Error::last_os_error()) == Some(libc::ESRCH);
+                let gone = kill(Pid::from_raw(id.pid), None) == Err(Errno::ESRCH);
                 gone.then(|| Self::by_number(id))
             }
             // No descriptor to be had, for example.
@@ -133,7 +133,7 @@ impl Group {
         self.id
     }
 
-    /// Sends `signal` to every process of the group; 0 only asks whether there is one. A zombie counts as one.
+    /// Sends `signal` to every process of the group; [`Signal::NONE`] only asks whether there is one. A zombie counts as one.
     /// Async-signal-safe.
     ///
     /// Before Linux 6.9 the group can only be named by its number. The caller then has to know that the number is not
@@ -142,7 +142,7 @@ impl Group {
     ///
     /// # Errors
     /// `ESRCH` if the group is empty; `EPERM` if none of its processes may be signalled, because all have another user.
-    pub fn signal(&self, signal: Signo) -> io::Result<()> {
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
         if let Some(fd) = &self.pidfd {
             match send(fd, signal, PIDFD_SIGNAL_PROCESS_GROUP) {
                 Err(e) if means_unknown(&e) => {}
@@ -150,7 +150,7 @@ impl Group {
             }
         }
         // SAFETY: kill(2) reads no memory.
-        if unsafe { libc::kill(-self.id.pid, signal) } == 0 {
+        if unsafe { libc::kill(-self.id.pid, signal.number()) } == 0 {
             Ok(())
         } else {
             Err(io::Error::last_os_error())
@@ -162,7 +162,7 @@ impl Group {
     #[must_use]
     pub fn goes_by_number(&self) -> bool {
         let Some(fd) = &self.pidfd else { return true };
-        match send(fd, 0, PIDFD_SIGNAL_PROCESS_GROUP) {
+        match send(fd, Signal::NONE, PIDFD_SIGNAL_PROCESS_GROUP) {
             Ok(()) => false,
             Err(e) => means_unknown(&e),
         }
@@ -173,7 +173,7 @@ impl Group {
     #[must_use]
     pub fn has_leader(&self) -> bool {
         self.pidfd.as_ref().is_some_and(
-            |fd| !matches!(send(fd, 0, 0), Err(e) if e.raw_os_error() == Some(libc::ESRCH)),
+            |fd| !matches!(send(fd, Signal::NONE, 0), Err(e) if e.raw_os_error() == Some(libc::ESRCH)),
         )
     }
 
@@ -181,7 +181,7 @@ impl Group {
     #[must_use]
     pub fn look(&self) -> Leftovers {
         // The common case, an empty group, takes one system call and does not read /proc.
-        let reached = match self.signal(0) {
+        let reached = match self.signal(Signal::NONE) {
             Ok(()) => true,
             Err(e) if e.raw_os_error() == Some(libc::ESRCH) => return Leftovers::Empty,
             Err(_) => false,
@@ -206,19 +206,17 @@ impl Group {
 
 /// Whether this process, or another one that has its number by now, may not be signalled.
 fn is_out_of_reach(pid: pid_t) -> bool {
-    // SAFETY: kill(2) reads no memory, and signal 0 does nothing.
-    let refused = unsafe { libc::kill(pid, 0) } != 0;
-    refused && io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    kill(Pid::from_raw(pid), None) == Err(Errno::EPERM)
 }
 
 /// pidfd_send_signal(2), with the siginfo that kill(2) sends.
-fn send(pidfd: &OwnedFd, signal: Signo, flags: libc::c_uint) -> io::Result<()> {
+fn send(pidfd: &OwnedFd, signal: Signal, flags: libc::c_uint) -> io::Result<()> {
     // SAFETY: the descriptor is open, and a null siginfo is allowed.
     let sent = unsafe {
         libc::syscall(
             libc::SYS_pidfd_send_signal,
             pidfd.as_raw_fd(),
-            signal,
+            signal.number(),
             std::ptr::null::<libc::siginfo_t>(),
             flags,
         )
@@ -248,14 +246,7 @@ fn open_pidfd(pid: pid_t) -> io::Result<OwnedFd> {
 }
 
 fn inode_of(fd: &OwnedFd) -> u64 {
-    let mut stat = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: fstat(2) fills the structure if it succeeds, and only then is it read.
-    unsafe {
-        if libc::fstat(fd.as_fd().as_raw_fd(), stat.as_mut_ptr()) != 0 {
-            return 0;
-        }
-        stat.assume_init().st_ino
-    }
+    fstat(fd).map_or(0, |stat| stat.st_ino)
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{c_char, c_int};
+use nix::sys::signal::{SigSet, SigmaskHow};
 
-use crate::job::Signo;
+use crate::job::Signal;
 
 /// One bit for each signal, bit 0 for signal 1, that was ignored when the program started.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
@@ -49,7 +50,7 @@ pub(crate) fn rename_forked(name: &CStr) {
 }
 
 /// The largest signal number of Linux (on every architecture that Rust's std knows but MIPS, which has 128).
-const LAST: Signo = 64;
+const LAST: c_int = 64;
 
 /// Run by the loader before `main`: std's runtime ignores SIGPIPE on its way to `main`, and afterwards nobody can tell
 /// whether the parent had ignored it (`nohup`, a Python parent, a shell's `trap '' PIPE`).
@@ -91,12 +92,12 @@ static RECORD: extern "C" fn(c_int, *const *const c_char) = {
     record
 };
 
-const fn bit(signal: Signo) -> u64 {
+const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
 /// Async-signal-safe, and needs nothing that a program has before its `main`.
-fn is_ignored(signal: Signo) -> bool {
+fn is_ignored(signal: c_int) -> bool {
     let mut now = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: with a null second argument sigaction(2) only writes to `now`, which is large enough, and `now` is read
     // only if it says that it did.
@@ -109,8 +110,9 @@ fn is_ignored(signal: Signo) -> bool {
 /// Whether `signal` was ignored when this program started. Such a signal stays ignored, for the job as well: that is how
 /// nohup(1) and a shell's asynchronous lists protect a command (POSIX, 2.11 Signals and Error Handling).
 #[must_use]
-pub fn ignored_at_start(signal: Signo) -> bool {
-    (1..=LAST).contains(&signal) && IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
+pub fn ignored_at_start(signal: Signal) -> bool {
+    let number = signal.number();
+    (1..=LAST).contains(&number) && IGNORED.load(Ordering::Relaxed) & bit(number) != 0
 }
 
 /// Unblocks every signal in the calling thread, and so in the threads that it starts later. A parent may have left some
@@ -119,52 +121,28 @@ pub fn ignored_at_start(signal: Signo) -> bool {
 /// # Errors
 /// Those of sigprocmask(2); none is known.
 pub fn unblock_all() -> io::Result<()> {
-    set_mask(&empty_set())
-}
-
-/// The set of no signals.
-pub(super) fn empty_set() -> libc::sigset_t {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: sigemptyset(3) initializes the set that it is given.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        set.assume_init()
-    }
-}
-
-/// The set of all signals.
-pub(crate) fn full_set() -> libc::sigset_t {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: sigfillset(3) initializes the set that it is given.
-    unsafe {
-        libc::sigfillset(set.as_mut_ptr());
-        set.assume_init()
-    }
+    set_mask(SigSet::empty())
 }
 
 /// Blocks every signal in the calling thread, and answers what was blocked before.
-pub(crate) fn block_all() -> io::Result<libc::sigset_t> {
-    let all = full_set();
-    let mut before = empty_set();
-    // SAFETY: both sets are initialized.
-    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) } {
-        0 => Ok(before),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
+///
+/// # Errors
+/// Those of pthread_sigmask(3); none is known.
+pub(crate) fn block_all() -> io::Result<SigSet> {
+    Ok(SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?)
 }
 
 /// Makes `set` the signals that are blocked in the calling thread. Async-signal-safe.
-pub(crate) fn set_mask(set: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: `set` is an initialized set, and the old one is not asked for.
-    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, ptr::null_mut()) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
+///
+/// # Errors
+/// Those of pthread_sigmask(3); none is known.
+pub(crate) fn set_mask(set: SigSet) -> io::Result<()> {
+    Ok(set.thread_set_mask()?)
 }
 
 /// Sets the disposition of `signal` to `to` (`SIG_DFL` or `SIG_IGN`), and answers what it was. Async-signal-safe.
 pub(super) fn set_disposition(
-    signal: Signo,
+    signal: Signal,
     to: libc::sighandler_t,
 ) -> io::Result<libc::sigaction> {
     let mut old = MaybeUninit::<libc::sigaction>::zeroed();
@@ -172,7 +150,7 @@ pub(super) fn set_disposition(
     let mut new: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     new.sa_sigaction = to;
     // SAFETY: both structures are valid for the call; no handler function is installed.
-    if unsafe { libc::sigaction(signal, &raw const new, old.as_mut_ptr()) } != 0 {
+    if unsafe { libc::sigaction(signal.number(), &raw const new, old.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the call succeeded, so it is initialized.
@@ -188,25 +166,15 @@ pub(super) fn set_disposition(
 /// # Errors
 /// Those of pthread_sigmask(3); none is known.
 pub fn block_ttou() -> io::Result<()> {
-    change_ttou(libc::SIG_BLOCK)
+    Ok(ttou().thread_block()?)
 }
 
 pub(super) fn unblock_ttou() -> io::Result<()> {
-    change_ttou(libc::SIG_UNBLOCK)
+    Ok(ttou().thread_unblock()?)
 }
 
-fn change_ttou(how: c_int) -> io::Result<()> {
-    let mut ttou = empty_set();
-    // SAFETY: both calls get an initialized set, and the old one is not asked for.
-    let errno = unsafe {
-        libc::sigaddset(&raw mut ttou, libc::SIGTTOU);
-        libc::pthread_sigmask(how, &raw const ttou, ptr::null_mut())
-    };
-    if errno == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(errno))
-    }
+fn ttou() -> SigSet {
+    [nix::sys::signal::Signal::SIGTTOU].into_iter().collect()
 }
 
 /// Gives every signal the disposition that it had when this program started, except that what was caught or at its
@@ -215,8 +183,8 @@ fn change_ttou(how: c_int) -> io::Result<()> {
 /// What is pending is thrown away first. It was sent to the whole of this process's old group, and the parent, which got
 /// a copy, passes it on; two would arrive.
 pub(super) fn restore_dispositions() {
-    for signal in 1..=LAST {
-        if matches!(signal, libc::SIGKILL | libc::SIGSTOP) {
+    for signal in (1..=LAST).map(Signal::new) {
+        if matches!(signal, Signal::KILL | Signal::STOP) {
             continue;
         }
         // The C library keeps 32 and 33 to itself and refuses them; they can't have been changed.

@@ -16,7 +16,7 @@ mod wait;
 
 pub use end::die_as;
 pub use group::{Group, GroupId};
-pub(crate) use inherited::{block_all, full_set, rename_forked, set_mask};
+pub(crate) use inherited::{block_all, rename_forked, set_mask};
 pub use inherited::{block_ttou, ignored_at_start, unblock_all, was_closed_at_start};
 pub use program::NoProgram;
 pub use spawn::{Announce, Job, Launch, SpawnError, spawn};

@@ -8,9 +8,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use libc::{c_char, pid_t};
+use nix::sys::signal::SigSet;
+use nix::unistd::{Pid, setpgid};
 
 use super::group::{Group, GroupId};
-use super::inherited::{empty_set, full_set, restore_dispositions, set_mask, was_closed_at_start};
+use super::inherited::{block_all, restore_dispositions, set_mask, was_closed_at_start};
 use super::program::{self, NoProgram};
 use super::terminal::{Lender, Terminal};
 use crate::clock::BootTime;
@@ -162,11 +164,8 @@ fn prepare(
     lender: Option<&Lender>,
 ) -> io::Result<()> {
     // Nothing is delivered until all is set up, least of all to a handler of ours, which the child still has.
-    set_mask(&full_set())?;
-    // SAFETY: setpgid(2) reads no memory.
-    if unsafe { libc::setpgid(0, 0) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    block_all()?;
+    setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     // From here on what was sent to our old group does not reach the job; what came before is thrown away.
     restore_dispositions();
     if let Some(announce) = announce {
@@ -187,7 +186,7 @@ fn prepare(
             unsafe { libc::close(stream.into()) };
         }
     }
-    set_mask(&empty_set())?;
+    set_mask(SigSet::empty())?;
     // After the mask is restored: a stop signal that was pending until then has stopped the child there.
     in_time(not_after)
 }

@@ -11,13 +11,13 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use libc::pid_t;
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, pthread_sigmask};
+use nix::sys::signal::{SIGCONT, SIGTTOU, SigSet, SigmaskHow, kill};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 use super::inherited::{block_ttou, ignored_at_start, set_disposition, unblock_ttou};
 use super::procfs::own_group_is_orphaned;
-use crate::job::{Foreground, Signo};
+use crate::job::{Foreground, Signal};
 
 /// The controlling terminal, to be lent to a job.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Terminal {
     /// the terminal gone to the job a Ctrl-C would no longer reach the script.
     #[must_use]
     pub fn open() -> Option<Self> {
-        if ignored_at_start(libc::SIGINT) {
+        if ignored_at_start(Signal::INT) {
             return None;
         }
         let tty = OpenOptions::new()
@@ -136,12 +136,10 @@ fn is_empty(group: Pid) -> bool {
 }
 
 fn without_ttou<T>(call: impl FnOnce() -> nix::Result<T>) -> nix::Result<T> {
-    let mut ttou = SigSet::empty();
-    ttou.add(Signal::SIGTTOU);
-    let mut before = SigSet::empty();
-    pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&ttou), Some(&mut before))?;
+    let ttou: SigSet = [SIGTTOU].into_iter().collect();
+    let before = ttou.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let answer = call();
-    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+    before.thread_set_mask()?;
     answer
 }
 
@@ -178,7 +176,7 @@ pub enum StopOutcome {
 /// call returns. Whether it will be stopped is decided beforehand, because afterwards there is no telling: another thread
 /// may still be handling the CONT.
 #[must_use]
-pub fn stop_own_group(signal: Signo, whole_group: bool) -> StopOutcome {
+pub fn stop_own_group(signal: Signal, whole_group: bool) -> StopOutcome {
     if ignored_at_start(signal) || own_group_is_orphaned() {
         return StopOutcome::StayedAwake;
     }
@@ -189,16 +187,15 @@ pub fn stop_own_group(signal: Signo, whole_group: bool) -> StopOutcome {
     // SAFETY: neither call reads memory.
     unsafe {
         let whom = if whole_group { 0 } else { libc::getpid() };
-        libc::kill(whom, signal);
+        libc::kill(whom, signal.number());
     }
     let _: io::Result<()> = block_ttou();
     // SAFETY: `old` is the disposition that was in force a moment ago.
-    unsafe { libc::sigaction(signal, &raw const old, std::ptr::null_mut()) };
+    unsafe { libc::sigaction(signal.number(), &raw const old, std::ptr::null_mut()) };
     StopOutcome::Continued
 }
 
 /// Continues this process's own group; this process gets the signal as well.
 pub fn wake_own_group() {
-    // SAFETY: kill(2) reads no memory.
-    unsafe { libc::kill(0, libc::SIGCONT) };
+    let _: nix::Result<()> = kill(Pid::from_raw(0), SIGCONT);
 }

@@ -3,9 +3,11 @@
 use std::mem::MaybeUninit;
 
 use libc::{c_int, pid_t};
+use nix::sys::signal::{SIGKILL, kill};
+use nix::unistd::Pid;
 
 use super::procfs;
-use crate::job::{Ended, Signo};
+use crate::job::{Ended, Signal};
 
 /// The children that somebody is waiting for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +24,7 @@ pub enum Change {
     /// The job's first process ended, and is reaped.
     JobExited(Ended),
     /// The job's first process was stopped by this signal.
-    JobStopped(Signo),
+    JobStopped(Signal),
     /// The job's first process was continued.
     JobContinued,
     /// The watchdog ended and is reaped, or was stopped and is about to end: it is no use stopped, so it got KILL.
@@ -56,8 +58,8 @@ pub fn reap(children: &mut Children) -> Option<Change> {
                     return Some(Change::WatchdogDied);
                 }
                 What::Stopped(_) => {
-                    // SAFETY: kill(2) reads no memory; the child is not reaped, so the number is its own.
-                    unsafe { libc::kill(pid, libc::SIGKILL) };
+                    // The child is not reaped, so the number is its own.
+                    let _: nix::Result<()> = kill(Pid::from_raw(pid), SIGKILL);
                 }
                 What::Continued => {}
             }
@@ -67,7 +69,7 @@ pub fn reap(children: &mut Children) -> Option<Change> {
 
 enum What {
     Ended(Ended),
-    Stopped(Signo),
+    Stopped(Signal),
     Continued,
 }
 
@@ -102,8 +104,10 @@ fn wait_any() -> Option<(pid_t, What)> {
 fn decode(code: c_int, status: c_int) -> Option<What> {
     match code {
         libc::CLD_EXITED => Some(What::Ended(Ended::Code(status.to_le_bytes()[0]))),
-        libc::CLD_KILLED | libc::CLD_DUMPED => Some(What::Ended(Ended::Signal(status))),
-        libc::CLD_STOPPED => Some(What::Stopped(status)),
+        libc::CLD_KILLED | libc::CLD_DUMPED => {
+            Some(What::Ended(Ended::Signal(Signal::new(status))))
+        }
+        libc::CLD_STOPPED => Some(What::Stopped(Signal::new(status))),
         libc::CLD_CONTINUED => Some(What::Continued),
         // CLD_TRAPPED: only a tracer gets it.
         _ => None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::event::Granted;
 use crate::clock::BootTime;
-use crate::job::{Ended, Signo};
+use crate::job::{Ended, Signal};
 use crate::lease::{Grant, Lease, Loss, Row};
 use crate::timing::Wait;
 
@@ -32,7 +32,7 @@ pub enum Action {
     /// Renew no more.
     StopHeartbeat,
     /// Send this signal to the job's group.
-    Signal(Signo),
+    Signal(Signal),
     /// Tell the watchdog.
     TellWatchdog(Word),
     /// Start another watchdog in place of the dead one, and tell it the job's group and this. Answer with
@@ -50,7 +50,7 @@ pub enum Action {
     /// Stop this process by this signal. Answer with [`super::Event::StayedAwake`] if that had no effect.
     StopSelf {
         /// The signal.
-        signal: Signo,
+        signal: Signal,
         /// Whether its whole group is stopped, as the terminal would have done if the job did not have it.
         whole_group: bool,
     },
@@ -198,7 +198,7 @@ pub enum Outcome {
         whole_group: bool,
     },
     /// This signal came before there was a job, and nothing stays claimed.
-    Interrupted(Signo),
+    Interrupted(Signal),
     /// Somebody else holds the lease.
     Conflict,
     /// The database did not do its part: 69.

@@ -1,7 +1,7 @@
 //! What can happen to a run.
 
 use crate::clock::BootTime;
-use crate::job::{Ended, Foreground, Leftovers, Signo};
+use crate::job::{Ended, Foreground, Leftovers, Signal};
 use crate::lease::{Grant, Loss, Release, Row};
 
 /// A grant or a renewal, and how long it can be trusted here.
@@ -82,7 +82,7 @@ pub enum Event {
     /// The job's first process ended and is reaped; who had the terminal then.
     JobExited(Ended, Foreground),
     /// The job's first process was stopped by this signal; who had the terminal then.
-    JobStopped(Signo, Foreground),
+    JobStopped(Signal, Foreground),
     /// The job's first process was continued.
     JobContinued,
     /// What is in the job's group: the answer to [`super::Action::LookAtLeftovers`].
@@ -96,12 +96,12 @@ pub enum Event {
     /// The thread that renews could not be started; a fragment for a message.
     NoHeartbeat(String),
     /// `lease` itself got this signal.
-    Signal(Signo),
+    Signal(Signal),
     /// Somebody in this process's own group wanted the terminal (TTIN, TTOU), and the kernel has signalled the whole group
     /// for it; who had the terminal then.
-    TerminalWanted(Signo, Foreground),
+    TerminalWanted(Signal, Foreground),
     /// [`super::Action::StopSelf`] had no effect, because nobody could continue this process (its group is orphaned).
-    StayedAwake(Signo),
+    StayedAwake(Signal),
     /// The watchdog ended, was stopped, or no longer reads.
     WatchdogDied,
     /// A new watchdog could not be had; a fragment for a message.

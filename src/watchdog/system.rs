@@ -4,16 +4,22 @@
 //! formatting, no panic. Errors have nobody to go to; what can fail is arranged so that failing means acting early.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use libc::{c_int, c_uint, pid_t};
+use nix::errno::Errno;
+use nix::sys::signal::{SIGALRM, SIGKILL, SigSet, kill};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
 
 use super::switch::{Act, Switch};
 use super::wire::{Message, SIZE};
 use crate::clock::BootTime;
-use crate::process::{Group, block_all, full_set, rename_forked, set_mask};
+use crate::job::Signal;
+use crate::process::{Group, block_all, rename_forked, set_mask};
 
 /// Where the read end of the pipe lives in the watchdog.
 const PIPE: RawFd = 3;
@@ -45,7 +51,7 @@ pub(super) fn fork_into(
         });
     }
     let error = io::Error::last_os_error();
-    set_mask(&before)?;
+    set_mask(before)?;
     if pid < 0 { Err(error) } else { Ok(pid) }
 }
 
@@ -67,11 +73,10 @@ pub(super) fn write_message(pipe: RawFd, message: Message) -> io::Result<()> {
 
 /// KILLs and reaps a child that was not reaped yet.
 pub(super) fn kill_and_reap(pid: pid_t) {
-    // SAFETY: kill(2) reads no memory, and a null status is allowed. The number is the child's own until it is reaped.
-    unsafe {
-        libc::kill(pid, libc::SIGKILL);
-        while libc::waitpid(pid, ptr::null_mut(), 0) < 0 && last_errno() == libc::EINTR {}
-    }
+    // The number is the child's own until it is reaped.
+    let child = Pid::from_raw(pid);
+    let _: nix::Result<()> = kill(child, SIGKILL);
+    while waitpid(child, None) == Err(Errno::EINTR) {}
 }
 
 fn last_errno() -> c_int {
@@ -185,16 +190,16 @@ fn close_from(first: RawFd) {
 }
 
 /// A timer on the boot-time clock, which a suspended machine's sleep counts for; poll(2)'s own timeout stands still
-/// there. -1 if there is none, and poll(2) has to do.
-fn timer() -> RawFd {
-    // SAFETY: the call reads no memory.
-    unsafe { libc::timerfd_create(libc::CLOCK_BOOTTIME, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) }
+/// there. If there is none, poll(2) must do.
+fn timer() -> Option<TimerFd> {
+    let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+    TimerFd::new(ClockId::CLOCK_BOOTTIME, flags).ok()
 }
 
 struct Watch<'a> {
     switch: Switch,
     group: Option<Group>,
-    timer: RawFd,
+    timer: Option<TimerFd>,
     /// Where the group only goes by number: whether the number is still certain to be the job's.
     sure: bool,
     /// What it says once it has stopped the job.
@@ -219,10 +224,10 @@ impl Watch<'_> {
                 Act::Wait(until) => self.wait(until),
                 Act::Term => {
                     // A stopped process acts on TERM only once it is continued.
-                    let _ = self.signal(libc::SIGTERM) && self.signal(libc::SIGCONT);
+                    let _ = self.signal(Signal::TERM) && self.signal(Signal::CONT);
                 }
                 Act::Kill => {
-                    self.signal(libc::SIGKILL);
+                    self.signal(Signal::KILL);
                 }
                 Act::Leave => return,
             }
@@ -264,14 +269,14 @@ impl Watch<'_> {
     /// Whether the group is gone, while that matters. Only the kernel's answer counts, never a look at /proc
     /// (`process::group`).
     fn look(&mut self) {
-        if self.switch.is_stopping(BootTime::now()) && self.signal(0) {
+        if self.switch.is_stopping(BootTime::now()) && self.signal(Signal::NONE) {
             // A number is not given out while a group has it, so this one is sure until the next look, a moment from now.
             self.sure = true;
         }
     }
 
     /// Signals the group, and answers whether it is there. A number that may be somebody else's by now is not signalled.
-    fn signal(&mut self, signal: c_int) -> bool {
+    fn signal(&mut self, signal: Signal) -> bool {
         let there = self.group.as_ref().is_some_and(|group| {
             let known = self.sure || !group.goes_by_number() || group.has_leader();
             known
@@ -300,14 +305,14 @@ impl Watch<'_> {
                 revents: 0,
             },
             libc::pollfd {
-                fd: self.timer,
+                fd: self.timer.as_ref().map_or(-1, |t| t.as_fd().as_raw_fd()),
                 events: libc::POLLIN,
                 revents: 0,
             },
         ];
         // Without a timer the clock is read every second, which is late by as much after a suspend.
         let timeout = match until {
-            Some(at) if self.timer < 0 => {
+            Some(at) if self.timer.is_none() => {
                 c_int::try_from(at.remaining().as_millis().min(999)).unwrap_or(999) + 1
             }
             Some(_) | None => -1,
@@ -317,43 +322,29 @@ impl Watch<'_> {
     }
 
     fn arm(&self, until: Option<BootTime>) {
-        // All zero disarms; an instant that has passed fires at once.
-        let nanos = until.map_or(0, |at| at.as_nanos().max(1));
-        let mut spec = libc::itimerspec {
-            it_interval: libc::timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-            it_value: libc::timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
+        let Some(timer) = &self.timer else { return };
+        // Setting it also takes back that it has fired.
+        let _: nix::Result<()> = match until {
+            None => timer.unset(),
+            Some(at) => {
+                // Zero would disarm it; an instant that has passed fires at once.
+                let at = Duration::from_nanos(at.as_nanos().max(1));
+                let at = Expiration::OneShot(TimeSpec::from_duration(at));
+                timer.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+            }
         };
-        spec.it_value.tv_sec =
-            libc::time_t::try_from(nanos / 1_000_000_000).unwrap_or(libc::time_t::MAX);
-        spec.it_value.tv_nsec = (nanos % 1_000_000_000) as libc::c_long;
-        // SAFETY: the structure is valid for the call, and the old value is not asked for. Setting the timer also takes
-        // back that it has fired.
-        unsafe {
-            libc::timerfd_settime(
-                self.timer,
-                libc::TFD_TIMER_ABSTIME,
-                &raw const spec,
-                ptr::null_mut(),
-            );
-        }
     }
 }
 
 /// One line on stderr, after everything else is done, and never for long: stderr may be a pipe that nobody reads or a
 /// terminal held by Ctrl-S. An alarm ends the process then.
 fn say(line: &[u8]) {
+    let mut open = SigSet::all();
+    open.remove(SIGALRM);
     // SAFETY: the buffer is as long as it says; the set is a valid one, and nothing else runs in this process.
     unsafe {
-        let mut open = full_set();
-        libc::sigdelset(&raw mut open, libc::SIGALRM);
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
-        let _: io::Result<()> = set_mask(&open);
+        let _: io::Result<()> = set_mask(open);
         libc::alarm(1);
         libc::write(2, line.as_ptr().cast(), line.len());
         libc::alarm(0);

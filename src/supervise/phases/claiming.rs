@@ -1,10 +1,8 @@
 //! From the first claim to the grant, or to the end of the wait.
 
-use libc::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
-
 use super::{Phase, Supervisor};
 use crate::clock::BootTime;
-use crate::job::Signo;
+use crate::job::Signal;
 use crate::lease::Row;
 use crate::supervise::{Action, ClaimAnswer, Event, OperationFailure, Outcome, Plan, Report};
 use crate::timing::{LAST_LOOK, Wait, poll_pause};
@@ -203,7 +201,7 @@ impl Supervisor {
     }
 
     /// A signal has ended the wait, and no claim is under way.
-    fn give_up_wait(&mut self, claiming: Claiming, signal: Signo, out: &mut Vec<Action>) -> Phase {
+    fn give_up_wait(&mut self, claiming: Claiming, signal: Signal, out: &mut Vec<Action>) -> Phase {
         match claiming.failure {
             Some(failure) if failure.is_unknown => self.cannot_claim(failure, out),
             Some(_) | None => self.finish(Outcome::Interrupted(signal), out),
@@ -221,13 +219,16 @@ impl Supervisor {
 
 /// Whether a signal ends a wait in which no job runs yet: TERM, INT, HUP and QUIT, whose default is to end a process and
 /// which people and service managers use for it.
-pub(super) const fn ends_a_wait(signal: Signo) -> bool {
-    matches!(signal, SIGHUP | SIGINT | SIGQUIT | SIGTERM)
+pub(super) const fn ends_a_wait(signal: Signal) -> bool {
+    matches!(
+        signal,
+        Signal::HUP | Signal::INT | Signal::QUIT | Signal::TERM
+    )
 }
 
 /// Stops this process by a signal that does so, while there is no job. If nobody could continue it, it goes on.
-pub(super) fn suspend(signal: Signo, out: &mut Vec<Action>) {
-    if matches!(signal, SIGTSTP | SIGTTIN | SIGTTOU) {
+pub(super) fn suspend(signal: Signal, out: &mut Vec<Action>) {
+    if matches!(signal, Signal::TSTP | Signal::TTIN | Signal::TTOU) {
         out.push(Action::StopSelf {
             signal,
             whole_group: false,

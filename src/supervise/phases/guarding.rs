@@ -17,11 +17,9 @@ mod sweep;
 
 use std::time::Duration;
 
-use libc::{SIGCONT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
-
 use self::sweep::Sweep;
 use crate::clock::BootTime;
-use crate::job::{Ended, Foreground, OnLoss};
+use crate::job::{Ended, Foreground, OnLoss, Signal};
 use crate::supervise::{Action, Event, JobEnd, Outcome, Reason, Report, Word};
 
 /// A stop under way.
@@ -43,7 +41,7 @@ impl Stop {
             return false;
         }
         self.killed = true;
-        out.push(Action::Signal(SIGKILL));
+        out.push(Action::Signal(Signal::KILL));
         if !self.late {
             out.extend(report.map(Action::Report));
         }
@@ -250,9 +248,9 @@ impl Guarding {
             // Before the TERM, so that the watchdog, whose own stop is about to begin, does not send another one.
             out.push(Action::TellWatchdog(Word::KillAt(kill_at)));
         }
-        out.push(Action::Signal(SIGTERM));
+        out.push(Action::Signal(Signal::TERM));
         // A stopped process acts on TERM only once it is continued.
-        out.push(Action::Signal(SIGCONT));
+        out.push(Action::Signal(Signal::CONT));
     }
 
     fn job_exited(&mut self, ended: Ended, foreground: Foreground, out: &mut Vec<Action>) {
@@ -267,7 +265,7 @@ impl Guarding {
         });
         let interrupted = foreground == Foreground::Job
             && !self.passed_on_interrupt
-            && matches!(ended, Ended::Signal(SIGINT | SIGQUIT));
+            && matches!(ended, Ended::Signal(Signal::INT | Signal::QUIT));
         self.stage = Stage::Sweeping(Sweep::begin(ended, interrupted, stop, out));
     }
 

@@ -10,7 +10,7 @@ use self::guarding::Guarding;
 use self::releasing::Releasing;
 use super::{Action, Event, Granted, Outcome, Plan, Purpose};
 use crate::clock::BootTime;
-use crate::job::Signo;
+use crate::job::Signal;
 use crate::lease::Loss;
 use crate::timing::Ttl;
 
@@ -61,7 +61,7 @@ pub struct Supervisor {
     plan: Plan,
     phase: Phase,
     /// The first signal that asked to end the wait.
-    interrupted: Option<Signo>,
+    interrupted: Option<Signal>,
 }
 
 impl Supervisor {

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use libc::{SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
-
 use super::super::{
     Action, ClaimAnswer, Event, OperationFailure, Outcome, Purpose, Report, StartAnswer, Supervisor,
 };
 use super::{DB_TIMEOUT, at, for_a_job, granted, plan, term};
 use crate::clock::BootTime;
-use crate::job::OnLoss;
+use crate::job::{OnLoss, Signal};
 use crate::lease::{LeaseState, Loss, Row};
 use crate::timing::Wait;
 
@@ -140,12 +138,12 @@ fn an_interrupt_ends_a_pause_at_once_and_a_claim_with_its_answer() {
     let mut sleeping = run(Some(Wait::Forever));
     sleeping.handle(at(0), held_by("other"));
     assert_eq!(
-        sleeping.handle(at(0), Event::Signal(SIGTERM)),
-        [Action::Finish(Outcome::Interrupted(SIGTERM))]
+        sleeping.handle(at(0), Event::Signal(Signal::TERM)),
+        [Action::Finish(Outcome::Interrupted(Signal::TERM))]
     );
 
     let mut asking = run(Some(Wait::Forever));
-    let answer = asking.handle(at(0), Event::Signal(SIGINT));
+    let answer = asking.handle(at(0), Event::Signal(Signal::INT));
     assert_eq!(answer, [Action::InterruptClaim]);
     let answer = asking.handle(at(1), granted_now(at(1)));
     assert!(
@@ -161,7 +159,7 @@ fn an_interrupt_ends_a_pause_at_once_and_a_claim_with_its_answer() {
 fn an_interrupt_does_not_hide_a_claim_whose_outcome_is_unknown() {
     let mut asking = run(Some(Wait::Forever));
     asking.handle(at(0), failed(true, true));
-    let answer = asking.handle(at(0), Event::Signal(SIGINT));
+    let answer = asking.handle(at(0), Event::Signal(Signal::INT));
     assert!(matches!(
         reports(&answer)[..],
         [Report::CannotClaim {
@@ -175,12 +173,12 @@ fn an_interrupt_does_not_hide_a_claim_whose_outcome_is_unknown() {
 #[test]
 fn other_signals_do_nothing_to_a_wait_but_a_stop_signal_suspends_it() {
     let mut asking = run(Some(Wait::Forever));
-    assert_eq!(asking.handle(at(0), Event::Signal(SIGUSR1)), []);
+    assert_eq!(asking.handle(at(0), Event::Signal(Signal::USR1)), []);
     let suspend = Action::StopSelf {
-        signal: SIGTSTP,
+        signal: Signal::TSTP,
         whole_group: false,
     };
-    assert_eq!(asking.handle(at(0), Event::Signal(SIGTSTP)), [suspend]);
+    assert_eq!(asking.handle(at(0), Event::Signal(Signal::TSTP)), [suspend]);
 }
 
 #[test]

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use libc::{SIGKILL, SIGTERM};
-
 use super::super::{Action, Event, Outcome, Report};
 use super::rules::{ENDED, as_job, killed, stop, stop_and};
 use super::{Drive, alive, at};
-use crate::job::Leftovers;
+use crate::job::{Leftovers, Signal};
 use crate::lease::Loss;
 
 const ZOMBIES: Leftovers = Leftovers::OnlyZombies { reached: true };
@@ -17,11 +15,11 @@ const OUT_OF_REACH: Leftovers = Leftovers::Unknown { reached: false };
 
 fn killed_of(left: Option<usize>, forking: bool) -> Vec<Action> {
     let report = Report::Killed { left, forking };
-    vec![Action::Signal(SIGKILL), Action::Report(report)]
+    vec![Action::Signal(Signal::KILL), Action::Report(report)]
 }
 
 fn kill_and_look() -> Vec<Action> {
-    vec![Action::Signal(SIGKILL), Action::LookAtLeftovers]
+    vec![Action::Signal(Signal::KILL), Action::LookAtLeftovers]
 }
 
 #[test]
@@ -39,7 +37,7 @@ fn leftovers_are_counted_stopped_and_waited_for_before_the_release() {
     assert_eq!(answer[2..], [Action::LookAtLeftovers]);
     assert_eq!(
         run.at(11, Event::Leftovers(alive(1))),
-        [Action::Signal(SIGKILL)]
+        [Action::Signal(Signal::KILL)]
     );
     run.at(12, Event::Tick);
     assert_eq!(run.end_with(12, Leftovers::Empty, true), as_job(0));
@@ -65,7 +63,7 @@ fn leftovers_are_killed_at_the_deadline_at_the_latest() {
     );
     run.at(50, Event::Tick);
     let answer = run.at(60, Event::Tick);
-    assert!(answer.contains(&Action::Signal(SIGKILL)));
+    assert!(answer.contains(&Action::Signal(Signal::KILL)));
 }
 
 #[test]
@@ -78,7 +76,7 @@ fn a_look_that_finds_nobody_alive_ends_nothing_before_the_group_was_killed() {
     // A second time: KILL, and a look after it.
     assert_eq!(
         run.at(2, Event::Leftovers(ZOMBIES)),
-        [Action::Signal(SIGKILL)]
+        [Action::Signal(Signal::KILL)]
     );
     assert_eq!(run.at(3, Event::Tick), [Action::LookAtLeftovers]);
     assert_eq!(run.end_with(3, ZOMBIES, true), as_job(0));
@@ -159,7 +157,7 @@ fn zombies_out_of_reach_are_looked_at_for_a_second_and_who_is_alive_begins_it_an
     for (second, found) in [(3, STRANGE_ZOMBIES), (5, alive(1)), (7, STRANGE_ZOMBIES)] {
         run.at(second, Event::Tick);
         let answer = run.at(second, Event::Leftovers(found));
-        assert_eq!(answer[0], Action::Signal(SIGKILL));
+        assert_eq!(answer[0], Action::Signal(Signal::KILL));
     }
     run.at(8, Event::Tick);
     assert_eq!(run.end_with(8, STRANGE_ZOMBIES, true), as_job(0));
@@ -185,13 +183,13 @@ fn int_or_term_kills_what_is_left_at_once() {
     run.at(1, ENDED);
     run.at(1, Event::Leftovers(alive(2)));
     assert_eq!(
-        run.at(2, Event::Signal(SIGTERM)),
+        run.at(2, Event::Signal(Signal::TERM)),
         [vec![Action::LookAtLeftovers], killed_of(Some(2), false)].concat()
     );
     // That look was asked for before.
     assert_eq!(
         run.at(2, Event::Leftovers(ZOMBIES)),
-        [Action::Signal(SIGKILL)]
+        [Action::Signal(Signal::KILL)]
     );
     assert_eq!(run.at(3, Event::Tick)[..], kill_and_look()[1..]);
 }

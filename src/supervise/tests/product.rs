@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use libc::{SIGCONT, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGUSR1};
-
 use super::super::{ClaimAnswer, Event, OperationFailure, ReleaseAnswer};
 use super::witness::{Starts, Witness};
 use super::{GRACE, TTL, alive, at, granted, renewed};
 use crate::clock::BootTime;
-use crate::job::{Ended, Foreground, Leftovers, OnLoss};
+use crate::job::{Ended, Foreground, Leftovers, OnLoss, Signal};
 use crate::lease::{LeaseState, Loss, Release, Row};
 use crate::timing::Wait;
 
@@ -17,7 +15,7 @@ fn events(now: BootTime) -> Vec<Event> {
     let exit = |ended| Event::JobExited(ended, Foreground::Job);
     let mut all = vec![
         exit(Ended::Code(0)),
-        exit(Ended::Signal(SIGINT)),
+        exit(Ended::Signal(Signal::INT)),
         Event::JobContinued,
         Event::Leftovers(Leftovers::Empty),
         Event::Leftovers(alive(2)),
@@ -32,24 +30,31 @@ fn events(now: BootTime) -> Vec<Event> {
         Event::NoHeartbeat("x".to_owned()),
         Event::WatchdogDied,
         Event::Unprotected("no pipe".to_owned()),
-        Event::StayedAwake(SIGTSTP),
-        Event::StayedAwake(SIGTTIN),
+        Event::StayedAwake(Signal::TSTP),
+        Event::StayedAwake(Signal::TTIN),
         Event::Tick,
     ];
-    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGTSTP, SIGCONT] {
+    for signal in [
+        Signal::INT,
+        Signal::QUIT,
+        Signal::TERM,
+        Signal::USR1,
+        Signal::TSTP,
+        Signal::CONT,
+    ] {
         all.push(Event::Signal(signal));
     }
     for (signal, foreground) in [
-        (SIGTSTP, Foreground::Job),
-        (SIGTTIN, Foreground::Own),
-        (SIGTTIN, Foreground::Other),
-        (SIGSTOP, Foreground::Job),
-        (SIGSTOP, Foreground::Other),
+        (Signal::TSTP, Foreground::Job),
+        (Signal::TTIN, Foreground::Own),
+        (Signal::TTIN, Foreground::Other),
+        (Signal::STOP, Foreground::Job),
+        (Signal::STOP, Foreground::Other),
     ] {
         all.push(Event::JobStopped(signal, foreground));
     }
     for foreground in [Foreground::Job, Foreground::Own, Foreground::Other] {
-        all.push(Event::TerminalWanted(SIGTTIN, foreground));
+        all.push(Event::TerminalWanted(Signal::TTIN, foreground));
     }
     all.extend(answers(now));
     all
@@ -131,13 +136,13 @@ fn phases(on_loss: OnLoss) -> Vec<Witness> {
     let rows: Vec<Vec<(Duration, Event)>> = vec![
         vec![],
         vec![(moment, Event::RenewFailed("x".to_owned()))],
-        vec![(moment, Event::JobStopped(SIGTSTP, Foreground::Job))],
+        vec![(moment, Event::JobStopped(Signal::TSTP, Foreground::Job))],
         vec![(moment, lost())],
         vec![(moment, Event::NoHeartbeat("x".to_owned()))],
         vec![(moment, Event::Unprotected("x".to_owned()))],
         vec![(Duration::from_secs(50), Event::Tick)],
         vec![(moment, lost()), (GRACE, Event::Tick)],
-        vec![(moment, lost()), (moment, Event::Signal(SIGINT))],
+        vec![(moment, lost()), (moment, Event::Signal(Signal::INT))],
         vec![(moment, exit())],
         vec![(moment, lost()), (moment, exit())],
         vec![(moment, exit()), (moment, Event::Leftovers(alive(1)))],
@@ -192,7 +197,7 @@ fn without_a_job(on_loss: OnLoss) -> Vec<Witness> {
         let fresh = || Witness::new(on_loss, Starts::Works, wait);
         all.push(fresh());
         all.push(fresh().fed([ask()]));
-        all.push(fresh().fed([ask(), (moment, Event::Signal(SIGTERM))]));
+        all.push(fresh().fed([ask(), (moment, Event::Signal(Signal::TERM))]));
         all.push(fresh().fed([ask(), claim(held("other"))]));
         all.push(fresh().fed([ask(), claim(ClaimAnswer::Failed(failed(true, true)))]));
         all.push(fresh().fed([ask(), late()]));
@@ -209,7 +214,7 @@ fn without_a_job(on_loss: OnLoss) -> Vec<Witness> {
     all.push(ended());
     all.push(ended().fed([release(ReleaseAnswer::Failed(failed(true, false)))]));
     all.push(ended().fed([release(ReleaseAnswer::Failed(failed(true, true)))]));
-    all.push(ended().fed([(moment, Event::Signal(SIGTERM))]));
+    all.push(ended().fed([(moment, Event::Signal(Signal::TERM))]));
     all
 }
 

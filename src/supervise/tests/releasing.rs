@@ -1,12 +1,10 @@
 //! One rule, one test: the release at the end of a run.
 
-use libc::SIGTERM;
-
 use super::super::{
     Action, Event, JobEnd, NotReleased, OperationFailure, Outcome, ReleaseAnswer, Report,
 };
 use super::{DB_TIMEOUT, Drive, at};
-use crate::job::{Ended, Foreground, Leftovers};
+use crate::job::{Ended, Foreground, Leftovers, Signal};
 use crate::lease::{Loss, Release};
 
 /// A run whose job has ended with 7, at one second, and whose release is under way.
@@ -113,7 +111,7 @@ fn a_release_that_fails_until_its_time_is_up_says_whether_it_may_have_been_appli
 #[test]
 fn a_signal_that_asks_to_leave_is_heeded_after_two_seconds() {
     let mut run = releasing(Drive::new());
-    assert_eq!(run.at(1, Event::Signal(SIGTERM)), []);
+    assert_eq!(run.at(1, Event::Signal(Signal::TERM)), []);
     assert_eq!(run.supervisor.next_wakeup(), Some(at(3)));
     let answer = run.at(3, Event::Tick);
     let [

@@ -1,10 +1,8 @@
 //! One rule, one test: what a lease is worth to a job, and the job's end.
 
-use libc::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
-
 use super::super::{Action, Event, Outcome, Reason, Report, Word};
 use super::{Drive, GRACE, at, renewed};
-use crate::job::{Ended, Foreground};
+use crate::job::{Ended, Foreground, Signal};
 use crate::lease::Loss;
 
 pub(super) const ENDED: Event = Event::JobExited(Ended::Code(0), Foreground::Other);
@@ -19,8 +17,8 @@ pub(super) fn as_job(code: u8) -> Outcome {
 pub(super) fn stop(kill_at: u64) -> Vec<Action> {
     vec![
         Action::TellWatchdog(Word::KillAt(at(kill_at))),
-        Action::Signal(SIGTERM),
-        Action::Signal(SIGCONT),
+        Action::Signal(Signal::TERM),
+        Action::Signal(Signal::CONT),
     ]
 }
 
@@ -33,7 +31,7 @@ pub(super) fn stop_and(kill_at: u64, report: Report) -> Vec<Action> {
 pub(super) fn killed() -> Vec<Action> {
     let (left, forking) = (None, false);
     vec![
-        Action::Signal(SIGKILL),
+        Action::Signal(Signal::KILL),
         Action::Report(Report::Killed { left, forking }),
     ]
 }
@@ -101,7 +99,7 @@ fn a_thawed_lease_finds_its_job_dead_and_says_that_the_lease_is_lost() {
     let mut run = Drive::new();
     let answer = run.at(
         300,
-        Event::JobExited(Ended::Signal(SIGKILL), Foreground::Other),
+        Event::JobExited(Ended::Signal(Signal::KILL), Foreground::Other),
     );
     assert!(answer.contains(&Action::Report(Report::Lost(Reason::NotRenewed(None)))));
     // The watchdog has killed it, if somebody had to.
@@ -113,9 +111,9 @@ fn a_thawed_lease_finds_its_job_dead_and_says_that_the_lease_is_lost() {
 #[test]
 fn a_suspended_job_past_its_deadline_is_not_continued_as_if_nothing_had_happened() {
     let mut run = Drive::new();
-    let answer = run.at(300, Event::Signal(SIGCONT));
+    let answer = run.at(300, Event::Signal(Signal::CONT));
     assert_eq!(answer[..3], stop(60));
-    assert!(answer.contains(&Action::Signal(SIGKILL)));
+    assert!(answer.contains(&Action::Signal(Signal::KILL)));
     assert!(!answer.contains(&Action::GiveTerminal));
 }
 
@@ -159,11 +157,14 @@ fn a_job_that_may_outlive_its_lease_is_told_nothing_and_the_loss_is_reported_onc
 
 #[test]
 fn int_or_term_cuts_a_stop_short() {
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [Signal::INT, Signal::TERM] {
         let mut run = Drive::new();
         run.at(5, Event::Lost(Loss::NoRow));
-        assert_eq!(run.at(6, Event::Signal(SIGHUP)), [Action::Signal(SIGHUP)]);
-        assert_eq!(run.at(6, Event::Signal(SIGTSTP)), []);
+        assert_eq!(
+            run.at(6, Event::Signal(Signal::HUP)),
+            [Action::Signal(Signal::HUP)]
+        );
+        assert_eq!(run.at(6, Event::Signal(Signal::TSTP)), []);
         assert_eq!(run.at(6, Event::Signal(signal)), killed());
         assert_eq!(run.at(6, Event::Signal(signal)), []);
     }

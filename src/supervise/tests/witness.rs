@@ -3,15 +3,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use libc::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
-
 use super::super::{
     Action, ClaimAnswer, Event, NotStarted, Outcome, ReleaseAnswer, Report, StartAnswer,
     Supervisor, Word,
 };
 use super::{GRACE, TTL, alive, at, for_a_job, granted, plan};
 use crate::clock::BootTime;
-use crate::job::{Ended, Foreground, Leftovers, OnLoss};
+use crate::job::{Ended, Foreground, Leftovers, OnLoss, Signal};
 use crate::lease::Release;
 use crate::timing::Wait;
 
@@ -219,7 +217,9 @@ impl Witness {
             Event::Unprotected(_) if self.awaited == Awaited::Armed => {
                 self.awaited = Awaited::Nothing;
             }
-            Event::Signal(SIGINT | SIGTERM | SIGHUP | SIGQUIT) if !self.started => {
+            Event::Signal(Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT)
+                if !self.started =>
+            {
                 self.interrupted = true;
             }
             Event::JobExited(..) => self.leader_gone = true,
@@ -298,7 +298,7 @@ impl Witness {
         let stops = self.on_loss == OnLoss::Stop;
         let stopping = self.own_terms > 0;
         match action {
-            Action::Signal(SIGTERM) => {
+            Action::Signal(Signal::TERM) => {
                 let announced =
                     i > 0 && matches!(all[i - 1], Action::TellWatchdog(Word::KillAt(_)));
                 let own = announced || (!stops && matches!(event, Event::Leftovers(_)));
@@ -306,15 +306,15 @@ impl Witness {
                     self.own_terms += 1;
                     self.must(self.own_terms == 1, "a second TERM");
                     self.must(
-                        all.get(i + 1) == Some(&Action::Signal(SIGCONT)),
+                        all.get(i + 1) == Some(&Action::Signal(Signal::CONT)),
                         "TERM without CONT",
                     );
                 } else {
                     self.must(!stopping, "TERM is passed on into a stop");
-                    self.must(*event == Event::Signal(SIGTERM), "TERM out of nowhere");
+                    self.must(*event == Event::Signal(Signal::TERM), "TERM out of nowhere");
                 }
             }
-            Action::Signal(SIGKILL) => {
+            Action::Signal(Signal::KILL) => {
                 self.must(stopping, "KILL without TERM");
                 self.killed = true;
             }
@@ -479,7 +479,7 @@ impl Witness {
         for _ in 0..60 {
             if self.outcome.is_some() {
                 self.feed(TTL * 9, Event::Tick);
-                self.feed(TTL, Event::Signal(SIGHUP));
+                self.feed(TTL, Event::Signal(Signal::HUP));
                 return;
             }
             match self.awaited {

@@ -1,16 +1,14 @@
 //! What comes from outside the lease: job control, signals, and the loss of a helper.
 
-use libc::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
-
 use super::{Fate, Guarding, Stage, Stop};
 use crate::clock::BootTime;
-use crate::job::{Foreground, Signo};
+use crate::job::{Foreground, Signal};
 use crate::supervise::{Action, Report, Word};
 
 impl Guarding {
     pub(super) fn job_stopped(
         &mut self,
-        signal: Signo,
+        signal: Signal,
         foreground: Foreground,
         out: &mut Vec<Action>,
     ) {
@@ -18,25 +16,27 @@ impl Guarding {
         match self.stage {
             Stage::Running => match (signal, foreground) {
                 // It wants the terminal, and we have it to give.
-                (SIGTTIN | SIGTTOU, Foreground::Own) => {
+                (Signal::TTIN | Signal::TTOU, Foreground::Own) => {
                     self.neighbours_read = false;
                     out.push(Action::GiveTerminal);
-                    out.push(Action::Signal(SIGCONT));
+                    out.push(Action::Signal(Signal::CONT));
                 }
                 // Job control: the shell has to see that its job has stopped.
                 // As the terminal would have stopped the job's neighbours, had they been in one group with it.
-                (SIGTTIN | SIGTTOU, Foreground::Job | Foreground::Other)
-                | (SIGTSTP, Foreground::Job) => stop_self(signal, true, out),
+                (Signal::TTIN | Signal::TTOU, Foreground::Job | Foreground::Other)
+                | (Signal::TSTP, Foreground::Job) => stop_self(signal, true, out),
                 // Whatever it was, the terminal's user has nobody to type to; a shell would have come back.
-                (_, Foreground::Job) => stop_self(SIGTSTP, true, out),
+                (_, Foreground::Job) => stop_self(Signal::TSTP, true, out),
                 // Somebody means this job, or the terminal has signalled the neighbours as well.
-                (SIGTSTP, Foreground::Own | Foreground::Other) => stop_self(signal, false, out),
+                (Signal::TSTP, Foreground::Own | Foreground::Other) => {
+                    stop_self(signal, false, out)
+                }
                 // STOP comes from a person or a tool who means that process. Following it would end the heartbeats of a
                 // job that is about to be continued.
                 (_, Foreground::Own | Foreground::Other) => {}
             },
             // Stopped again after the CONT: it could not act on its TERM.
-            Stage::Stopping(Stop { killed: false, .. }) => out.push(Action::Signal(SIGCONT)),
+            Stage::Stopping(Stop { killed: false, .. }) => out.push(Action::Signal(Signal::CONT)),
             Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
     }
@@ -45,14 +45,14 @@ impl Guarding {
     /// without `lease` would have been in that group. So the job goes on as well. One that wanted to read the terminal
     /// from the background would only be stopped again: it gets what the kernel sends to a stopped group that becomes
     /// orphaned, HUP and CONT (POSIX, _Exit()).
-    pub(super) fn stayed_awake(&mut self, signal: Signo, out: &mut Vec<Action>) {
+    pub(super) fn stayed_awake(&mut self, signal: Signal, out: &mut Vec<Action>) {
         match self.stage {
             Stage::Running => {
                 out.push(Action::GiveTerminal);
-                if matches!(signal, SIGTTIN | SIGTTOU) {
-                    out.push(Action::Signal(SIGHUP));
+                if matches!(signal, Signal::TTIN | Signal::TTOU) {
+                    out.push(Action::Signal(Signal::HUP));
                 }
-                out.push(Action::Signal(SIGCONT));
+                out.push(Action::Signal(Signal::CONT));
             }
             Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
@@ -77,7 +77,7 @@ impl Guarding {
     /// kernel in its turn, and gets it back.
     pub(super) fn terminal_wanted(
         &mut self,
-        signal: Signo,
+        signal: Signal,
         foreground: Foreground,
         out: &mut Vec<Action>,
     ) {
@@ -98,33 +98,33 @@ impl Guarding {
         }
     }
 
-    pub(super) fn signal(&mut self, now: BootTime, signal: Signo, out: &mut Vec<Action>) {
-        if signal == SIGCONT && std::mem::take(&mut self.own_cont) {
+    pub(super) fn signal(&mut self, now: BootTime, signal: Signal, out: &mut Vec<Action>) {
+        if signal == Signal::CONT && std::mem::take(&mut self.own_cont) {
             return;
         }
         match &mut self.stage {
             Stage::Running => {
                 match signal {
-                    SIGINT | SIGQUIT => self.passed_on_interrupt = true,
+                    Signal::INT | Signal::QUIT => self.passed_on_interrupt = true,
                     // The shell's `fg` has made this group the foreground one; its `bg` has not.
-                    SIGCONT if !self.neighbours_read => out.push(Action::GiveTerminal),
+                    Signal::CONT if !self.neighbours_read => out.push(Action::GiveTerminal),
                     _ => {}
                 }
                 // What the job makes of it is the job's affair: a second INT is passed on like the first one.
                 out.push(Action::Signal(signal));
                 // A stopped process acts on it only once it is continued; timeout(1) does the same.
-                if self.stopped && matches!(signal, SIGTERM | SIGHUP) {
-                    out.push(Action::Signal(SIGCONT));
+                if self.stopped && matches!(signal, Signal::TERM | Signal::HUP) {
+                    out.push(Action::Signal(Signal::CONT));
                 }
             }
             Stage::Stopping(stop) => match signal {
-                SIGINT | SIGTERM => stop.kill_the_job(out),
+                Signal::INT | Signal::TERM => stop.kill_the_job(out),
                 // It would only keep the job from ending.
-                SIGTSTP | SIGTTIN | SIGTTOU | SIGSTOP => {}
+                Signal::TSTP | Signal::TTIN | Signal::TTOU | Signal::STOP => {}
                 _ => out.push(Action::Signal(signal)),
             },
             Stage::Sweeping(sweep) => match signal {
-                SIGINT | SIGTERM => sweep.kill(now, out),
+                Signal::INT | Signal::TERM => sweep.kill(now, out),
                 // The job itself is gone; what is left is being stopped already.
                 _ => {}
             },
@@ -162,7 +162,7 @@ impl Guarding {
 }
 
 /// While this process is stopped nothing renews, and past the deadline the watchdog stops the job.
-fn stop_self(signal: Signo, whole_group: bool, out: &mut Vec<Action>) {
+fn stop_self(signal: Signal, whole_group: bool, out: &mut Vec<Action>) {
     out.push(Action::TakeTerminal {
         restore_modes: false,
     });

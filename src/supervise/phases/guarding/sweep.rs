@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use libc::SIGKILL;
-
 use super::{Fate, Finish, Guarding, Stage, Stop};
 use crate::clock::BootTime;
-use crate::job::{Ended, Leftovers};
+use crate::job::{Ended, Leftovers, Signal};
 use crate::supervise::{Action, JobEnd, Outcome, Report};
 
 /// The first pause between two looks at the leftovers; it doubles up to [`LONGEST_LOOK`]. A group that dies at once
@@ -194,7 +192,7 @@ impl Guarding {
             // Also if nobody alive was seen: who was missed gets its TERM, and to a zombie it is nothing.
             self.begin_stop(now, out);
         } else if sweep.is_killed() {
-            out.push(Action::Signal(SIGKILL));
+            out.push(Action::Signal(Signal::KILL));
         } else if none_before && none_seen(found) {
             // Zombies, it seems. The proof needs the KILL.
             sweep.kill(now, out);
