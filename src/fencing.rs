@@ -1,62 +1,62 @@
-//! The other half of fencing: SQL by which a PostgreSQL database that jobs write to refuses a holder that has been
-//! overtaken.
+//! The other half of fencing: SQL by which a PostgreSQL database refuses the writes of a holder that has been overtaken.
 //!
-//! `lease_check_fence(resource, fence)` is called in the transaction that writes, before the write. It remembers the
-//! largest fence that it has seen for the resource in `lease_fence`, one row each; a smaller one raises
-//! [`SQLSTATE_STALE`]. The table and the function lie in the schema of the lease table, but need no lease table beside them.
+//! A job calls `lease_check_fence(resource, fence)` in the transaction that writes, before the write. The function
+//! remembers the largest fence of each resource in `lease_fence`, one row each. A smaller fence raises
+//! [`SQLSTATE_STALE`]. The table and the function are in the schema of the lease table, but need no lease table.
 //!
-//! Why an older writer can't commit after a newer one, at any isolation level:
-//! - Every call that passes holds a lock on the resource's row until its transaction ends, and a fence that rises needs a
-//!   lock that conflicts with it. So a newer fence waits for older writers that have passed, and they are done before it
-//!   writes; an older fence that waits for a newer one reads the row again, and raises.
-//! - Under REPEATABLE READ and SERIALIZABLE, a snapshot from before the fence rose gives 40001 in its place, which
-//!   is to be retried as a whole, like any other. So does a fence that rises and had to wait for an older writer: that
-//!   one's rows are not in the snapshot either. A retry has lost its place behind the older writers; only at READ COMMITTED
-//!   does a call wait in line until it passes, which is why the manual has a term begin with one.
+//! Why an older writer cannot commit after a newer one, at any isolation level:
+//! - Every call that passes holds a lock on the row of the resource until its transaction ends, and raising the fence
+//!   needs a conflicting lock. So a newer fence waits for older writers that have passed, and they have finished before it
+//!   writes. An older fence that waits for a newer one reads the row again, and raises.
+//! - Under REPEATABLE READ and SERIALIZABLE, a snapshot from before the fence rose gives 40001 instead. The transaction must
+//!   then be retried as a whole, as always. The same happens to a transaction that raises the fence and had to wait for an
+//!   older writer, because its snapshot does not show that writer's rows. A retry loses its place behind the older writers.
+//!   Only at READ COMMITTED does a call wait in line until it passes. This is why the manual begins a term with one.
 //!
-//! An equal fence takes FOR SHARE only: it writes no new row version, and a job that writes through several connections
-//! does not wait for itself. The row is read without a lock first, because two transactions that both hold the share
-//! lock and both want to raise the fence would be a deadlock.
+//! An equal fence takes only FOR SHARE. It writes no new row version, and a job that writes through several connections does
+//! not wait for itself. The row is read without a lock first: two transactions that both hold the share lock and both want to
+//! raise the fence would be a deadlock.
 
 /// The SQLSTATE of a fence that is smaller than one seen before.
 ///
-/// The class `LF` belongs to nobody: the SQL standard leaves classes that begin with I to Z to implementations, and
-/// PostgreSQL uses none but P0 and XX of them (its documentation, appendix A).
+/// The SQL standard leaves the classes that begin with I to Z to implementations, and PostgreSQL uses only P0 and XX of
+/// them (its documentation, appendix A). So the class `LF` is not in use.
 pub const SQLSTATE_STALE: &str = "LF001";
 
-/// The version of the function, kept as its comment. It rises with every change of the SQL, so that an older `lease init` does not
-/// undo what a newer one has installed.
+/// The version of the function, kept in its comment. It rises with every change of the function, so that an older `lease init` does
+/// not undo what a newer one has installed.
 pub const VERSION: u32 = 3;
 
-/// The table that the function remembers fences in, in the schema of the lease table.
+/// The table in which the function remembers fences, in the schema of the lease table.
 pub const TABLE: &str = "lease_fence";
 
 /// The SQL that installs both, or brings them up to date. `{s}` is the quoted schema, `{s'}` the same inside a string.
 ///
-/// - One statement, so that all of it or nothing is done also where nobody has opened a transaction (`psql` with a printed
-///   script); and so that the search path, which it has to set, is what it was for the rest of a migration.
-/// - The search path of whoever installs it is the first thing to go: an operator or a type of somebody's own could be in it.
-/// - One installation at a time goes on; CREATE OR REPLACE fails in the others otherwise.
-/// - What is there already is looked at before anything is touched. Somebody else's table could have triggers, which would run
-///   with the owner's rights, or an owner who lowers a fence; somebody else's function need not check anything. A trigger
-///   may also be left from somebody who once had the right to make one; an UNLOGGED table is empty after a crash.
-/// - Names are found in the newest catalogue, rows with the transaction's snapshot: under REPEATABLE READ what is there may have
-///   no row to be looked at. And who may create things here can do so while CREATE TABLE waits, and would then own what CREATE
-///   OR REPLACE replaces; so whose the function is, and whether it is the only one, is asked at the end.
-/// - The fillfactor leaves room in the page, so that a rising fence stays a HOT update.
-/// - SECURITY DEFINER, so that a role needs EXECUTE and no right on the table, by which it could lower a fence. Hence the fixed
-///   search path, with `pg_temp` last, and the schema before every name.
-/// - Nobody but the owner may write to the table, whatever default privileges or an earlier GRANT say.
-/// - EXECUTE is not left to PUBLIC, nor to whom default privileges have given it: who may call the function with a huge fence
-///   can lock every holder out. It is taken away at the first installation only, so that a later one keeps what an
-///   administrator has granted.
-/// - Under REPEATABLE READ and SERIALIZABLE, who raises the fence must see what was written under the older one. A writer that
-///   only shares the row changes nothing in it, so the server lets the waiting transaction go on with its older snapshot.
-/// - Not STRICT: that would make a NULL fence, say from an unset variable, pass. Nor does a fence below 1, which nobody was
-///   ever given: it is what some languages make of a missing variable.
-/// - Names are compared byte by byte: an index in the order of a C library that was upgraded may miss the row of a newer holder.
-/// - A name no longer than a key may be, since one that does not fit into an index page would fail in words of its own; and
-///   without control characters in the message, which goes to terminals.
+/// - It is one statement. So all of it or nothing is done, even if nobody has opened a transaction (`psql` with a printed
+///   script), and the search path that it sets is restored for the rest of a migration.
+/// - The search path of the caller is replaced first: it could contain an operator or a type of another user.
+/// - Only one installation runs at a time. CREATE OR REPLACE would fail in the others.
+/// - What exists is inspected before anything is touched. A table of another owner could have triggers, which would run with
+///   the owner's rights, and its owner could lower a fence. A function of another owner may check nothing. A trigger may also be
+///   left from somebody who once had the right to create one. An UNLOGGED table is empty after a crash.
+/// - Names are looked up in the newest catalogue, rows with the transaction's snapshot. So under REPEATABLE READ an existing
+///   object may have no visible row. And while CREATE TABLE waits, another role with CREATE could create the function, and
+///   would own what CREATE OR REPLACE replaces. So the owner, and whether the function is the only one, is checked at the end.
+/// - The fillfactor leaves room in the page, so that raising a fence stays a HOT update.
+/// - SECURITY DEFINER, so that a role needs EXECUTE and no right on the table, with which it could lower a fence. This requires
+///   the fixed search path, with `pg_temp` last, and the schema before every name.
+/// - Only the owner may write to the table, whatever default privileges or an earlier GRANT say.
+/// - EXECUTE is revoked from PUBLIC and from the roles that default privileges name: a caller can lock out every holder with a
+///   huge fence. This is done at the first installation only, so that later ones keep the grants of an administrator.
+/// - Under REPEATABLE READ and SERIALIZABLE, the transaction that raises the fence must see what was written under the older
+///   one. A writer that only shares the row changes nothing in it, so the server would let the waiting transaction go on with
+///   its older snapshot.
+/// - Not STRICT: a NULL fence, for example from an unset variable, would pass. A fence below 1 is refused too: it was never
+///   granted, and some languages make it out of a missing variable.
+/// - Names are compared byte by byte. An index in the order of a C library that was upgraded could miss the row of a newer
+///   holder.
+/// - A name must not be longer than a key: one that does not fit into an index page would fail with a message of its own. Messages
+///   contain no control characters, because they go to terminals.
 const INSTALL: &str = "\
 DO {q}
 DECLARE
@@ -80,7 +80,7 @@ BEGIN
             MESSAGE = 'lease_fence or lease_check_fence was made after this transaction had begun',
             HINT = 'Run it again.';
     END IF;
-    SELECT other.what || ' is there already, and belongs to ' || other.owner INTO remark
+    SELECT other.what || ' exists already, and belongs to ' || other.owner INTO remark
       FROM (SELECT kept::text AS what, c.relowner::regrole AS owner FROM pg_class AS c WHERE c.oid = kept
              UNION ALL
             SELECT installed::text, p.proowner::regrole FROM pg_proc AS p WHERE p.oid = installed) AS other
@@ -94,8 +94,8 @@ BEGIN
     END IF;
 
     SELECT CASE
-           WHEN c.relkind <> 'r' THEN 'it is no plain table'
-           WHEN c.relpersistence <> 'p' THEN 'it is not logged, so that it is empty after a crash'
+           WHEN c.relkind <> 'r' THEN 'it is not an ordinary table'
+           WHEN c.relpersistence <> 'p' THEN 'it is unlogged, and so empty after a crash'
            WHEN EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal) THEN 'it has triggers'
            WHEN EXISTS (SELECT FROM pg_rewrite AS r WHERE r.ev_class = c.oid) THEN 'it has rules'
            WHEN EXISTS (SELECT FROM pg_inherits AS h WHERE c.oid IN (h.inhrelid, h.inhparent)) THEN 'it has a parent or children'
@@ -120,8 +120,8 @@ BEGIN
     IF remark IS NOT NULL THEN
         RAISE EXCEPTION USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = kept || ' is there already, and is not as lease_check_fence needs it: ' || remark,
-            HINT = 'Put that right, or rename it if it is something else. If it is dropped, a stale holder can write until'
+            MESSAGE = kept || ' exists already, and is not as lease_check_fence needs it: ' || remark,
+            HINT = 'Correct that, or rename it if it is something else. If it is dropped, a stale holder can write until'
                 || ' a newer one has.';
     END IF;
 
@@ -130,8 +130,8 @@ BEGIN
         IF remark IS NULL OR remark !~ '^lease fencing [0-9]+:' THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = installed || ' is there already, and is not what lease has installed',
-                HINT = 'Find out what it is for. Then rename it, or drop it. (Where it is, but was restored without its comment,'
+                MESSAGE = installed || ' exists already, and was not installed by lease',
+                HINT = 'Find out what it is for. Then rename it, or drop it. (If it was, but was restored without its comment,'
                     || ' drop the function alone: what is remembered is in lease_fence.)';
         ELSIF substring(remark, '^lease fencing ([0-9]+)')::numeric > {version} THEN
             RAISE EXCEPTION USING
@@ -211,7 +211,7 @@ END
 {b};
     COMMENT ON FUNCTION {s}.lease_check_fence(text, bigint) IS 'lease fencing {version}: raises {stale} for a fence smaller than one seen before';
 
-    SELECT p.oid::regprocedure || ' of ' || p.proowner::regrole || ' is there, and a call could mean it' INTO remark
+    SELECT p.oid::regprocedure || ' of ' || p.proowner::regrole || ' exists, and a call could mean it' INTO remark
       FROM pg_proc AS p
      WHERE p.pronamespace = to_regnamespace('{s'}') AND p.proname = 'lease_check_fence'
        AND (p.proowner <> me OR p.oid <> '{s'}.lease_check_fence(text,int8)'::regprocedure);
@@ -245,7 +245,7 @@ END
 {q};
 ";
 
-/// The SQL that removes both. What was remembered is gone with them: a stale holder then writes again.
+/// The SQL that removes both. The remembered fences are lost, so a stale holder can write again.
 const REMOVE: &str = "\
 DROP FUNCTION IF EXISTS {s}.lease_check_fence(text, bigint);
 DROP TABLE IF EXISTS {s}.lease_fence;
@@ -253,9 +253,9 @@ DROP TABLE IF EXISTS {s}.lease_fence;
 
 /// The statement that installs `lease_check_fence` and its table in a schema, or brings them up to date.
 ///
-/// `schema` is an identifier in quotes. To be run by the role that shall own both, with whose rights the function acts. It is
-/// one statement, which does all or nothing and leaves no setting behind. Whoever calls the function needs `GRANT USAGE ON
-/// SCHEMA` and `GRANT EXECUTE ON FUNCTION`. Harmless where both are installed; what is remembered stays, and so does who may call.
+/// `schema` is an identifier in quotes. The role that runs the statement owns both, and the function acts with its rights. The
+/// statement does all or nothing, and leaves no setting behind. Callers need `GRANT USAGE ON SCHEMA` and `GRANT EXECUTE ON
+/// FUNCTION`. Running it again keeps the remembered fences and the grants.
 #[must_use]
 pub fn ddl(schema: &str) -> String {
     fill(INSTALL, schema)
@@ -268,7 +268,7 @@ pub fn drop_ddl(schema: &str) -> String {
 }
 
 fn fill(text: &str, schema: &str) -> String {
-    // The schema stands inside of dollar quotes too, and may hold any character.
+    // The schema also appears inside dollar quotes, and may contain any character.
     let tag = |name: &str| {
         let mut tag = format!("${name}$");
         while schema.contains(&tag) {
@@ -277,7 +277,7 @@ fn fill(text: &str, schema: &str) -> String {
         tag
     };
     let within_string = schema.replace('\'', "''");
-    // What is filled in last is not searched again: a schema may even be called {s}.
+    // The text that is filled in last is not searched again: a schema may even be called {s}.
     let parts: Vec<String> = text
         .replace("{q}", &tag("lease"))
         .replace("{b}", &tag("body"))
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_can_end_no_quotation() {
+    fn a_schema_cannot_end_a_quotation() {
         let text = ddl("\"a$lease$'b\"");
         assert!(text.starts_with("DO $lease_$\n"), "{text}");
         assert!(text.contains("'\"a$lease$''b\".lease_fence'"), "{text}");

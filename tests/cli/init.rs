@@ -216,7 +216,7 @@ fn what_stands_in_the_way_of_the_check_is_told_by_its_name_and_the_leases_go_on(
     );
     let said = init(69);
     assert!(
-        said.contains("cannot install public.lease_check_fence: public.lease_fence is there already, and belongs to postgres (Find out who made it."),
+        said.contains("cannot install public.lease_check_fence: public.lease_fence exists already, and belongs to postgres (Find out who made it."),
         "{said}"
     );
     server.psql_in(&database, "DROP TABLE public.lease_fence");

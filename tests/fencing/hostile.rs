@@ -132,7 +132,7 @@ fn what_somebody_makes_while_the_installation_waits_is_not_adopted() {
         });
         let told = told(&installed.expect_err(trap));
         assert!(
-            told.starts_with("55000: ") && told.contains(&format!("of {role} is there")),
+            told.starts_with("55000: ") && told.contains(&format!("of {role} exists")),
             "{told}"
         );
         let table = resource

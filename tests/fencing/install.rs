@@ -68,7 +68,7 @@ fn what_is_not_its_own_table_or_function_is_left_alone() {
     let whole = "CREATE TABLE lease_fence
         (resource text PRIMARY KEY, fence bigint NOT NULL, since timestamptz NOT NULL DEFAULT now());";
     let with = |more: &str| format!("{whole} {more}");
-    let (columns, theirs) = ("its columns are not", "is not what lease has installed");
+    let (columns, theirs) = ("its columns are not", "was not installed by lease");
     for (other, why) in [
         ("CREATE TABLE lease_fence (x int)".to_owned(), columns),
         (whole.replace("text", "varchar(5)"), columns),
@@ -85,7 +85,7 @@ fn what_is_not_its_own_table_or_function_is_left_alone() {
         ),
         (
             whole.replace("TABLE", "UNLOGGED TABLE"),
-            "it is not logged, so that it is empty after a crash",
+            "it is unlogged, and so empty after a crash",
         ),
         (
             with("CREATE RULE r AS ON INSERT TO lease_fence DO INSTEAD NOTHING"),
@@ -106,9 +106,9 @@ fn what_is_not_its_own_table_or_function_is_left_alone() {
         ),
         (
             "CREATE VIEW lease_fence AS SELECT 'r'::text AS resource, 1::bigint AS fence, now() AS since".to_owned(),
-            "it is no plain table",
+            "it is not an ordinary table",
         ),
-        ("CREATE SEQUENCE lease_fence".to_owned(), "it is no plain table"),
+        ("CREATE SEQUENCE lease_fence".to_owned(), "it is not an ordinary table"),
         (
             "CREATE FUNCTION lease_check_fence(text, bigint) RETURNS void LANGUAGE sql AS ''".to_owned(),
             theirs,
@@ -128,7 +128,7 @@ fn what_is_not_its_own_table_or_function_is_left_alone() {
         client.batch_execute(&other).expect(&other);
         let told = told(&try_install(&mut client, "public").expect_err(&other));
         assert!(
-            told.starts_with("55000: ") && told.contains("is there") && told.contains(why),
+            told.starts_with("55000: ") && told.contains(" exists") && told.contains(why),
             "{other}: {told}"
         );
     }
