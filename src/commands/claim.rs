@@ -39,7 +39,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
 
     let (sender, inputs) = mpsc::channel::<Input>();
     signals::listen(sender.clone()).context("cannot catch signals")?;
-    let stderr = StderrWriter::start(verbosity(common));
+    let stderr = StderrWriter::start(verbosity(common)).context("cannot start a thread")?;
     let plan = Plan {
         purpose: Purpose::Claim,
         holder: holder.clone(),

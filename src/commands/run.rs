@@ -30,7 +30,7 @@ pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
         .context("cannot start the watchdog")?;
     let (sender, inputs) = mpsc::channel::<Input>();
     signals::listen(sender.clone()).context("cannot catch signals")?;
-    let stderr = StderrWriter::start(verbosity(common));
+    let stderr = StderrWriter::start(verbosity(common)).context("cannot start a thread")?;
     let store = store.reporting_to(Arc::new(stderr.step_reporter()));
 
     let plan = Plan {

@@ -123,7 +123,13 @@ fn watch(
 ) -> anyhow::Result<Ending> {
     static INTERRUPT: Interrupt = Interrupt::new();
     // Refused where a signal is ignored already, as INT is in a script's background: then it stays ignored.
-    let _ = ctrlc::try_set_handler(|| INTERRUPT.raise());
+    match ctrlc::try_set_handler(|| INTERRUPT.raise()) {
+        Ok(()) | Err(ctrlc::Error::MultipleHandlers | ctrlc::Error::NoSuchSignal(_)) => {}
+        // The handlers are in place, but the thread that acts on signals is not: nothing but KILL would end the watch.
+        Err(ctrlc::Error::System(error)) => {
+            return Err(anyhow::Error::new(error).context("cannot catch signals"));
+        }
+    }
     let screen = io::stdout().is_terminal();
     while !INTERRUPT.is_raised() {
         match view.look(store, Some(&INTERRUPT)) {

@@ -4,6 +4,7 @@
 //! a deadline must not wait for that.
 
 use std::fmt::Display;
+use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
@@ -25,11 +26,13 @@ enum Line {
 }
 
 impl StderrWriter {
-    /// Starts the thread. If that fails, no messages are written: this is not a reason to stop a job.
-    #[must_use]
-    pub fn start(verbosity: Verbosity) -> Self {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When no thread can be started: without it a loss of the lease would not be reported.
+    pub fn start(verbosity: Verbosity) -> io::Result<Self> {
         let (lines, queue) = mpsc::channel::<Line>();
-        let _ = thread::Builder::new()
+        thread::Builder::new()
             .name("lease-stderr".to_owned())
             .spawn(move || {
                 for line in queue {
@@ -38,13 +41,13 @@ impl StderrWriter {
                         Line::Flush(flushed) => drop(flushed.send(())),
                     }
                 }
-            });
-        Self { verbosity, lines }
+            })?;
+        Ok(Self { verbosity, lines })
     }
 
     /// Writes an error, whatever the verbosity.
     pub fn error(&self, message: impl Display) {
-        // The queue is closed only if the thread could not be started.
+        // The thread reads until this value is dropped.
         let _ = self.lines.send(Line::Message(message.to_string()));
     }
 
