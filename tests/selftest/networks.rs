@@ -1,7 +1,7 @@
 //! What stands between a client and its server: a proxy, a pooler, TLS, a network.
 
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
 
@@ -111,6 +111,19 @@ fn the_answer_to_a_commit_can_stay_on_the_way() {
     });
     proxy.cut();
     assert_eq!(outcome.recv_timeout(LIMIT), Ok(false));
+}
+
+#[test]
+fn a_link_can_be_slow_in_each_direction_and_when_it_connects() {
+    let proxy = Proxy::to(shared());
+    let one_way = Duration::from_millis(30);
+    proxy.delay(one_way);
+    let start = Instant::now();
+    let mut client = Client::connect(&proxy.url(), NoTls).unwrap();
+    assert!(start.elapsed() >= one_way * 4, "{:?}", start.elapsed());
+    let start = Instant::now();
+    client.batch_execute("SELECT 1").unwrap();
+    assert!(start.elapsed() >= one_way * 2, "{:?}", start.elapsed());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use super::protocol::{Answers, Requests, refuse_login, server_lost};
 use super::{AtCommit, lock};
@@ -19,6 +20,8 @@ pub(super) struct State {
     pub(super) upstream: SocketAddr,
     pub(super) stalled: bool,
     pub(super) closing: bool,
+    /// How long everything takes in each direction.
+    pub(super) delay: Duration,
     /// What is to happen at each of the next commits.
     pub(super) at_commit: Vec<AtCommit>,
     /// The SQLSTATEs by which the next logins are refused.
@@ -65,6 +68,9 @@ impl Shared {
     }
 
     fn serve(self: &Arc<Self>, id: usize, client: &TcpStream) {
+        // The handshake by which a network connects: its client has not yet said anything.
+        self.travel();
+        self.travel();
         if !self.wait_while_stalled(id) {
             return;
         }
@@ -143,6 +149,7 @@ impl Shared {
         let mut chunk = [0; 16384];
         loop {
             let count = from.read(&mut chunk).unwrap_or(0);
+            self.travel();
             if !self.wait_while_stalled(id) {
                 break;
             }
@@ -158,6 +165,12 @@ impl Shared {
         }
         close(from);
         close(to);
+    }
+
+    /// Takes as long as the way does.
+    fn travel(&self) {
+        let delay = lock(&self.state).delay;
+        std::thread::sleep(delay);
     }
 
     /// Returns whether the connection still exists once nothing stalls it any more.

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::forward::{Shared, State, close};
 use super::ports::Port;
@@ -44,6 +45,7 @@ impl Proxy {
             upstream,
             stalled: false,
             closing: false,
+            delay: Duration::ZERO,
             at_commit: Vec::new(),
             refused_logins: Vec::new(),
             commits: 0,
@@ -78,6 +80,11 @@ impl Proxy {
     /// Any user and database through the proxy. A proxy that is to know a COMMIT needs a connection without TLS.
     pub fn url_for(&self, user: &str, database: &str) -> String {
         self.port.url(user, database)
+    }
+
+    /// From now on everything takes this long in each direction, connecting included.
+    pub fn delay(&self, one_way: Duration) {
+        self.change(|state| state.delay = one_way);
     }
 
     /// Forwards nothing any more, in either direction, keeps every socket open and goes on accepting.
