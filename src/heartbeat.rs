@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use crate::clock::BootTime;
 use crate::interrupt::Interrupt;
 use crate::lease::{Lease, Loss, Renewal};
 use crate::store::{Failure, Store};
 use crate::supervise::Granted;
-use crate::timing::{Extension, Timing};
+use crate::timing::{Extension, Renewals, Timing};
 
 /// What the thread has to tell.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Starts it, for a term that was claimed or renewed by a request sent at `sent`.
+    /// Starts it, for a term that was claimed or renewed by a request that was sent at `sent` and took `took`.
     ///
     /// # Errors
     /// When no thread can be made.
@@ -39,14 +40,14 @@ impl Heartbeat {
         store: Store,
         lease: Lease,
         timing: Timing,
-        sent: BootTime,
+        (sent, took): (BootTime, Duration),
         tell: impl Fn(Beat) + Send + 'static,
     ) -> std::io::Result<Self> {
         let stop = Arc::new(Interrupt::new());
         let stopped = Arc::clone(&stop);
         thread::Builder::new()
             .name("lease-heartbeat".to_owned())
-            .spawn(move || beat(&store, &lease, timing, sent, &stopped, &tell))?;
+            .spawn(move || beat(&store, &lease, timing, (sent, took), &stopped, &tell))?;
         Ok(Self { stop })
     }
 
@@ -60,26 +61,34 @@ fn beat(
     store: &Store,
     lease: &Lease,
     timing: Timing,
-    sent: BootTime,
+    (sent, took): (BootTime, Duration),
     stop: &Interrupt,
     tell: &impl Fn(Beat),
 ) {
-    let mut next = timing.next_beat(sent);
-    let mut failures = 0;
+    let mut renewals = Renewals::new(timing, took);
+    let mut next = renewals.next_beat(sent);
+    let mut stop_at = timing.stop_at(timing.deadline(sent));
     loop {
         stop.sleep(next.remaining());
         if stop.is_raised() {
             return;
         }
-        match store.renew(lease, Extension::To(timing.ttl()), timing.try_limit()) {
+        let began = BootTime::now();
+        let limit = renewals.limit(began, stop_at);
+        let answer = store.renew(lease, Extension::To(timing.ttl()), limit);
+        match answer {
             Ok(renewed) => match renewed.answer {
                 Renewal::Renewed(grant) => {
-                    failures = 0;
-                    next = timing.next_beat(renewed.at);
+                    let (sent, took) = (renewed.at, renewed.took);
+                    let deadline = timing.deadline(sent);
+                    renewals.succeeded(took);
+                    next = renewals.next_beat(sent);
+                    stop_at = timing.stop_at(deadline);
                     tell(Beat::Renewed(Granted {
                         grant,
-                        sent: renewed.at,
-                        deadline: timing.deadline(renewed.at),
+                        sent,
+                        took,
+                        deadline,
                     }));
                 }
                 Renewal::Lost(loss) => {
@@ -88,8 +97,7 @@ fn beat(
                 }
             },
             Err(failure) => {
-                failures += 1;
-                next = BootTime::now() + timing.retry_pause(failures);
+                next = BootTime::now() + renewals.failed(BootTime::now().since(began), limit);
                 tell(Beat::Failed(failure));
             }
         }

@@ -31,7 +31,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     };
     let mut asked_again = false;
     loop {
-        let Sent { answer, at } = renew()?;
+        let Sent { answer, at, .. } = renew()?;
         let grant = match answer {
             Renewal::Renewed(grant) => grant,
             Renewal::Lost(loss) => {

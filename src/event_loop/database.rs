@@ -95,10 +95,12 @@ impl Claimant {
                     Ok(Sent {
                         answer: Claim::Granted(grant),
                         at,
-                    }) => ClaimAnswer::Granted(self.granted(grant, at)),
+                        took,
+                    }) => ClaimAnswer::Granted(self.granted(grant, at, took)),
                     Ok(Sent {
                         answer: Claim::Held(row),
                         at,
+                        ..
                     }) => ClaimAnswer::Held(row, at),
                     Err(failure) => ClaimAnswer::Failed(operation_failure(&failure)),
                 },
@@ -107,7 +109,8 @@ impl Claimant {
                 Ok(Sent {
                     answer: Renewal::Renewed(grant),
                     at,
-                }) => Event::Renewed(self.granted(grant, at)),
+                    took,
+                }) => Event::Renewed(self.granted(grant, at, took)),
                 Ok(Sent {
                     answer: Renewal::Lost(loss),
                     ..
@@ -123,7 +126,7 @@ impl Claimant {
         }
     }
 
-    fn granted(&self, grant: Grant, sent: BootTime) -> Granted {
+    fn granted(&self, grant: Grant, sent: BootTime, took: Duration) -> Granted {
         // A later expiry of the holder's own may have stayed.
         let lasts = match self.extension {
             Extension::To(ttl) => ttl.get(),
@@ -132,6 +135,7 @@ impl Claimant {
         Granted {
             grant,
             sent,
+            took,
             deadline: timing::trusted_until(sent, lasts),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::time::Duration;
 
 use super::{EventLoop, Input};
 use crate::clock::BootTime;
@@ -138,13 +139,14 @@ impl EventLoop {
         &mut self,
         term: Lease,
         sent: BootTime,
+        took: Duration,
         events: &mut VecDeque<Event>,
     ) {
         let Some(control) = &mut self.job else { return };
         let beats = self.sender.clone();
         let tell = move |beat| drop(beats.send(Input::Beat(beat)));
         let store = self.claimant.store.clone();
-        match Heartbeat::start(store, term, control.timing, sent, tell) {
+        match Heartbeat::start(store, term, control.timing, (sent, took), tell) {
             Ok(heartbeat) => control.heartbeat = Some(heartbeat),
             Err(error) => events.push_back(Event::NoHeartbeat(os_error_text(&error))),
         }

@@ -177,7 +177,9 @@ impl EventLoop {
             Action::Finish(outcome) => return Some(outcome),
             Action::ArmWatchdog(deadline) => events.push_back(self.arm_watchdog(deadline)),
             Action::StartJob { term, not_after } => self.start_job(&term, not_after, events),
-            Action::StartHeartbeat(term, sent) => self.start_heartbeat(term, sent, events),
+            Action::StartHeartbeat { term, sent, took } => {
+                self.start_heartbeat(term, sent, took, events);
+            }
             Action::StopHeartbeat => self.stop_heartbeat(),
             Action::Signal(signal) => self.signal_job(signal),
             Action::TellWatchdog(word) => self.tell_watchdog(word, events),

@@ -76,6 +76,14 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             },
             Level::Error,
         ),
+        Report::SlowClaim { took, heartbeat } => (
+            format!(
+                "claiming {key} took {}, longer than one renewal should take (the heartbeat, {}): give a longer --ttl or --heartbeat",
+                human(*took),
+                human(*heartbeat)
+            ),
+            Level::Info,
+        ),
         Report::TooSlow => (too_slow(key, plan), Level::Error),
         Report::NotStarted(text) => (text.clone(), Level::Error),
         Report::StartedTooLate => (

@@ -67,6 +67,8 @@ pub struct Sent<T> {
     pub answer: T,
     /// The local instant just before the statement left: what the server decided, it decided later.
     pub at: BootTime,
+    /// How long the attempt took that brought it, from the first step of connecting on.
+    pub took: Duration,
 }
 
 /// What a statement answered, before COMMIT.
@@ -207,6 +209,7 @@ fn converse<T, W>(
 where
     W: FnOnce(&mut Client) -> Result<Answer<T>, Failure>,
 {
+    let began = BootTime::now();
     let mut client = connect::open(
         &attempt.settings,
         &attempt.application_name,
@@ -229,14 +232,19 @@ where
         })?;
     let at = BootTime::now();
     let Answer { answer, wrote } = work(&mut client).map_err(Failure::of_a_made_connection)?;
+    let sent = |answer| Sent {
+        answer,
+        at,
+        took: BootTime::now().since(began),
+    };
     if !wrote {
-        return Ok((Sent { answer, at }, client, attempt.commits));
+        return Ok((sent(answer), client, attempt.commits));
     }
     if attempt.by.has_passed() || !step(phase, OPEN, COMMITTING) {
         return Err(late(attempt.limit));
     }
     match client.batch_execute(sql::COMMIT) {
-        Ok(()) => Ok((Sent { answer, at }, client, false)),
+        Ok(()) => Ok((sent(answer), client, false)),
         Err(error) => {
             let failure = Failure::from_postgres(&error);
             // A server that ends the session while COMMIT waits for a standby has committed. One that answers with

@@ -161,6 +161,7 @@ impl Store {
             Err(failure) if failure.fault == Fault::NoTable => Ok(Sent {
                 answer: Renewal::Lost(self.no_table()),
                 at: BootTime::now(),
+                took: Duration::ZERO,
             }),
             other => other.map_err(|f| self.advise_grant(f, "SELECT, INSERT, UPDATE")),
         }

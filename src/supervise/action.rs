@@ -27,8 +27,15 @@ pub enum Action {
         /// The instant after which it must not begin: a job that would be stopped at once is not started.
         not_after: BootTime,
     },
-    /// Start to renew, for a term that was granted or renewed by a request sent at this instant.
-    StartHeartbeat(Lease, BootTime),
+    /// Start to renew.
+    StartHeartbeat {
+        /// The term.
+        term: Lease,
+        /// When the request was sent by which it was granted or renewed.
+        sent: BootTime,
+        /// How long that request took.
+        took: Duration,
+    },
     /// Renew no more.
     StopHeartbeat,
     /// Send this signal to the job's group.
@@ -108,6 +115,13 @@ pub enum Report {
     HeldByOuterRun,
     /// The lease is ours.
     Claimed(Grant),
+    /// The claim took longer than a heartbeat, and renewals may take as long.
+    SlowClaim {
+        /// What it took.
+        took: Duration,
+        /// The time between two renewals.
+        heartbeat: Duration,
+    },
     /// The lease was lost between the grant and its use.
     LostBeforeUse(Loss),
     /// The grant came too late to be used, and could not be renewed.

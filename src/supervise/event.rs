@@ -1,5 +1,7 @@
 //! What can happen to a run.
 
+use std::time::Duration;
+
 use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, Leftovers, Signal};
 use crate::lease::{Grant, Loss, Release, Row};
@@ -11,6 +13,8 @@ pub struct Granted {
     pub grant: Grant,
     /// The local instant at which it was asked for.
     pub sent: BootTime,
+    /// How long it took from the first step of connecting to the answer.
+    pub took: Duration,
     /// The local instant until which the lease can be trusted: the job must be dead then, unless the lease is renewed.
     pub deadline: BootTime,
 }

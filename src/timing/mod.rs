@@ -9,8 +9,11 @@
 //! The rule is River's `trusted_until = sent + ttl - margin`: counted from the moment of sending, so that the time an
 //! answer takes only shortens the trust.
 
+mod renewals;
+
 use std::time::Duration;
 
+pub use self::renewals::Renewals;
 use crate::clock::BootTime;
 use crate::lease::Invalid;
 
@@ -253,27 +256,10 @@ impl Timing {
         deadline - self.grace
     }
 
-    /// When the next renewal is due, for one that was sent at `sent`: a heartbeat later, up to a tenth sooner, so that a
-    /// thousand jobs started by one minute of cron do not knock at once.
+    /// How long after the sending of a claim or a renewal the job has to be asked to stop.
     #[must_use]
-    pub fn next_beat(&self, sent: BootTime) -> BootTime {
-        sent + self.heartbeat.mul_f64(1.0 - 0.1 * fastrand::f64())
-    }
-
-    /// How long one try of a renewal may take: never so long that no second try fits.
-    #[must_use]
-    pub fn try_limit(&self) -> Duration {
-        self.db_timeout.min(self.heartbeat)
-    }
-
-    /// How long to wait after the `failures`-th failed try in a row (1, 2, ...), with jitter.
-    #[must_use]
-    pub fn retry_pause(&self, failures: u32) -> Duration {
-        let first = self.heartbeat / 16;
-        let pause = first.saturating_mul(1 << failures.saturating_sub(1).min(4));
-        pause
-            .min(Duration::from_secs(2))
-            .mul_f64(0.75 + 0.5 * fastrand::f64())
+    pub fn trusted(&self) -> Duration {
+        (self.ttl.get() - margin(self.ttl.get())).saturating_sub(self.grace)
     }
 }
 

@@ -10,6 +10,7 @@ mod outages;
 mod passing_errors;
 mod pooler;
 mod release_tries;
+mod slow_links;
 mod unknown;
 mod unreachable;
 

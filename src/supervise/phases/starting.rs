@@ -139,10 +139,13 @@ impl Supervisor {
                 });
             }
             Event::Start(StartAnswer::Started) => {
-                out.push(Action::StartHeartbeat(
-                    granted.grant.lease.clone(),
-                    granted.sent,
-                ));
+                let Granted { sent, took, .. } = granted;
+                let term = granted.grant.lease.clone();
+                out.push(Action::StartHeartbeat { term, sent, took });
+                let heartbeat = job.heartbeat;
+                if took > heartbeat {
+                    out.push(Action::Report(Report::SlowClaim { took, heartbeat }));
+                }
                 let guarding = Guarding::new(granted.deadline, job.grace, job.on_loss);
                 return Phase::Guarding(guarding, HeldTerm::new(granted, now, self.ttl()));
             }

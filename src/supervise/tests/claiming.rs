@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::{
     Action, ClaimAnswer, Event, OperationFailure, Outcome, Purpose, Report, StartAnswer, Supervisor,
 };
-use super::{DB_TIMEOUT, at, for_a_job, granted, plan, term};
+use super::{DB_TIMEOUT, HEARTBEAT, at, for_a_job, granted, plan, term};
 use crate::clock::BootTime;
 use crate::job::{OnLoss, Signal};
 use crate::lease::{LeaseState, Loss, Row};
@@ -211,8 +211,32 @@ fn a_job_starts_under_an_armed_watchdog_and_then_the_heartbeat_does() {
     );
     assert_eq!(
         first.handle(at(0), Event::Start(StartAnswer::Started)),
-        [Action::StartHeartbeat(term(), at(0))]
+        [start_heartbeat(Duration::ZERO)]
     );
+}
+
+fn start_heartbeat(took: Duration) -> Action {
+    Action::StartHeartbeat {
+        term: term(),
+        sent: at(0),
+        took,
+    }
+}
+
+#[test]
+fn a_claim_that_took_longer_than_a_heartbeat_is_told_of_once_the_job_runs() {
+    for (took, told) in [(HEARTBEAT, false), (HEARTBEAT * 2, true)] {
+        let mut slow = run(None);
+        let mut grant = granted(at(60));
+        grant.took = took;
+        slow.handle(at(0), Event::Claim(ClaimAnswer::Granted(grant)));
+        slow.handle(at(0), Event::Start(StartAnswer::Armed));
+        let answer = slow.handle(at(0), Event::Start(StartAnswer::Started));
+        assert_eq!(answer[0], start_heartbeat(took));
+        let heartbeat = HEARTBEAT;
+        let report = Report::SlowClaim { took, heartbeat };
+        assert_eq!(reports(&answer).contains(&&report), told, "{answer:?}");
+    }
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn granted(deadline: BootTime) -> Granted {
             is_new: true,
         },
         sent: deadline - TTL,
+        took: Duration::ZERO,
         deadline,
     }
 }

@@ -368,7 +368,7 @@ impl Witness {
                 );
                 self.ask(Awaited::Started);
             }
-            Action::StartHeartbeat(..) => self.heartbeat = true,
+            Action::StartHeartbeat { .. } => self.heartbeat = true,
             Action::StopHeartbeat => self.heartbeat = false,
             Action::DismissWatchdog => {
                 self.must(!self.started || self.group_over, "a goodbye before the end");
@@ -461,6 +461,7 @@ impl Witness {
             | Report::LostBeforeUse(_)
             | Report::NotRenewedBeforeUse(_)
             | Report::TooSlow
+            | Report::SlowClaim { .. }
             | Report::NotStarted(_)
             | Report::StartedTooLate
             | Report::Released
