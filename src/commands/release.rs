@@ -95,12 +95,10 @@ fn evict(
             Ending::Exit(Exit::Done)
         }
         Eviction::OtherTerm { asked, found } => {
-            let whose = match (&found.holder, found.state) {
-                (Some(holder), LeaseState::Held) => format!("{holder} holds it"),
-                (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
-                    format!("{holder} held it, and let it expire")
-                }
-                (None, _) => "nobody holds it".to_owned(),
+            let whose = match &found.state {
+                LeaseState::Held(holder) => format!("{holder} holds it"),
+                LeaseState::Expired(holder) => format!("{holder} held it, and let it expire"),
+                LeaseState::Cooling | LeaseState::Free => "nobody holds it".to_owned(),
             };
             verbosity.error(format!(
                 "cannot release {key_text} by force: its fence is {}, not {asked}; {whose}",
@@ -121,7 +119,7 @@ fn over(key: &str, row: &Row, hold: Duration) -> String {
             timing::human(hold)
         )
     };
-    match &row.holder {
+    match row.holder() {
         Some(holder) => format!(
             "{key} is no longer held by {holder} (fence {}){doubt}",
             row.fence
@@ -141,8 +139,8 @@ fn evicted(key: &str, row: &Row, hold: Duration) -> String {
             timing::human(hold)
         )
     };
-    match (&row.holder, row.state) {
-        (Some(holder), LeaseState::Held) => {
+    match &row.state {
+        LeaseState::Held(holder) => {
             let closed = if hold.is_zero() {
                 String::new()
             } else {
@@ -150,12 +148,12 @@ fn evicted(key: &str, row: &Row, hold: Duration) -> String {
             };
             format!(
                 "{key}: evicted {holder} (fence {fence}), held for {}; a run will notice at its next heartbeat and stop its job{closed}",
-                output::span(row.held_for_ms)
+                output::span(row.held_for_ms())
             )
         }
-        (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
+        LeaseState::Expired(holder) => {
             format!("{key} had expired, not released by {holder} (fence {fence}); {now}")
         }
-        (None, _) => format!("{key} was cooling; {now}"),
+        LeaseState::Cooling | LeaseState::Free => format!("{key} was cooling; {now}"),
     }
 }

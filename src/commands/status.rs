@@ -7,7 +7,7 @@ use super::{Ending, print_or_leave, store, verbosity};
 use crate::cli::{self, Common, Status, StatusFormat, WatchArgument};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::lease::{Key, LeaseState};
+use crate::lease::Key;
 use crate::output::{self, Shown, Verbosity};
 use crate::sql::Pattern;
 use crate::store::{Failure, Listing, Store};
@@ -68,7 +68,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     }
     let all_held = view.patterns.iter().all(|p| {
         let mut matching = shown.iter().filter(|s| p.matches(s.key())).peekable();
-        matching.peek().is_some() && matching.all(|s| s.state() == LeaseState::Held)
+        matching.peek().is_some() && matching.all(|s| s.is_held())
     });
     Ok(Ending::Exit(if args.exit_code && !all_held {
         Exit::NotHeld

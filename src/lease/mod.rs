@@ -5,6 +5,7 @@
 //! term of a successor.
 
 mod outcome;
+mod server_time;
 
 use std::fmt;
 use std::num::IntErrorKind;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use self::outcome::{Claim, Eviction, Loss, Release, Renewal};
+pub use self::server_time::ServerTime;
 
 /// The longest key, in bytes. Below the 2,704 bytes that fit into a B-tree entry of PostgreSQL.
 pub const KEY_MAX_BYTES: usize = 1024;
@@ -195,10 +197,10 @@ pub struct Lease {
 pub struct Grant {
     /// The term.
     pub lease: Lease,
-    /// When it began, by the server's clock, as RFC 3339 in UTC.
-    pub acquired_at: String,
-    /// When it ends unless it is renewed, by the server's clock, as RFC 3339 in UTC.
-    pub expires_at: String,
+    /// When it began, by the server's clock.
+    pub acquired_at: ServerTime,
+    /// When it ends unless it is renewed, by the server's clock.
+    pub expires_at: ServerTime,
     /// From the server's reading of its clock until the expiry.
     pub expires_in: Duration,
     /// Whether the term has begun with this very answer. One that was extended had been granted before, to somebody who
@@ -213,36 +215,81 @@ pub struct Row {
     pub key: String,
     /// By the server's clock.
     pub state: LeaseState,
-    /// `None` when it is empty.
-    pub holder: Option<String>,
     /// The fence of the current or last term.
     pub fence: Fence,
-    /// As RFC 3339 in UTC, or `infinity`.
-    pub acquired_at: String,
-    /// As RFC 3339 in UTC, or `infinity`.
-    pub expires_at: String,
-    /// Milliseconds until the expiry, by the server's clock; negative once past.
-    pub expires_in_ms: i64,
-    /// Milliseconds from the beginning of the term until now, or until its expiry once that is past; by the server's clock.
-    pub held_for_ms: i64,
+    /// When the term began.
+    pub acquired_at: ServerTime,
+    /// When it ends, or ended.
+    pub expires_at: ServerTime,
+    /// The reading of the server's clock that came with the row.
+    pub now: ServerTime,
 }
 
 impl Row {
-    /// Time until the expiry; zero once past.
+    /// Reads a row as it is in the table; an empty holder is none.
+    #[must_use]
+    pub fn read(
+        (key, holder, fence): (String, String, Fence),
+        acquired_at: ServerTime,
+        expires_at: ServerTime,
+        now: ServerTime,
+    ) -> Self {
+        let state = match (holder.is_empty(), expires_at > now) {
+            (false, true) => LeaseState::Held(holder),
+            (false, false) => LeaseState::Expired(holder),
+            (true, true) => LeaseState::Cooling,
+            (true, false) => LeaseState::Free,
+        };
+        Self {
+            key,
+            state,
+            fence,
+            acquired_at,
+            expires_at,
+            now,
+        }
+    }
+
+    /// Whose lease it is, or was until it expired.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        self.state.holder()
+    }
+
+    /// Milliseconds until the expiry, negative once past; `None` if it never comes, or always was.
+    #[must_use]
+    pub const fn expires_in_ms(&self) -> Option<i64> {
+        self.expires_at.millis_since(self.now)
+    }
+
+    /// Time until the expiry: zero once past, and without end if it never comes.
     #[must_use]
     pub fn expires_in(&self) -> Duration {
-        Duration::from_millis(u64::try_from(self.expires_in_ms).unwrap_or(0))
+        match self.expires_at {
+            ServerTime::Never => Duration::MAX,
+            ServerTime::Always => Duration::ZERO,
+            ServerTime::At(_) => {
+                let left = self.expires_in_ms().unwrap_or(0);
+                Duration::from_millis(u64::try_from(left).unwrap_or(0))
+            }
+        }
+    }
+
+    /// Milliseconds from the beginning of the term until now, or until its expiry once that is past: nobody holds it any
+    /// more then. `None` if the beginning or that end is endless.
+    #[must_use]
+    pub fn held_for_ms(&self) -> Option<i64> {
+        self.now.min(self.expires_at).millis_since(self.acquired_at)
     }
 }
 
 /// The state of a row, by the server's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Somebody has it.
-    Held,
-    /// The holder vanished without releasing: the next claim takes it.
-    Expired,
+    /// This holder has it.
+    Held(String),
+    /// This holder vanished without releasing: the next claim gets it.
+    Expired(String),
     /// Released, but not claimable yet (`--hold-at-least`).
     Cooling,
     /// Released, or never claimed.
@@ -252,12 +299,21 @@ pub enum LeaseState {
 impl LeaseState {
     /// The word that the table and the JSON show.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn word(&self) -> &'static str {
         match self {
-            Self::Held => "held",
-            Self::Expired => "expired",
+            Self::Held(_) => "held",
+            Self::Expired(_) => "expired",
             Self::Cooling => "cooling",
             Self::Free => "free",
+        }
+    }
+
+    /// Whose lease it is, or was until it expired.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        match self {
+            Self::Held(holder) | Self::Expired(holder) => Some(holder),
+            Self::Cooling | Self::Free => None,
         }
     }
 }

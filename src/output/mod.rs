@@ -10,7 +10,7 @@ mod term;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::lease::{Lease, LeaseState, Loss, Row};
+use crate::lease::{Lease, LeaseState, Loss, Row, ServerTime};
 use crate::process;
 use crate::timing::human;
 
@@ -124,22 +124,16 @@ fn steers(c: char) -> bool {
 /// Who holds the lease, for a claim that did not get it.
 #[must_use]
 pub fn held_by(row: &Row) -> String {
-    let left = human(whole_seconds(row.expires_in()));
-    let never = row.expires_in_ms >= status::FOREVER_MS;
-    match &row.holder {
-        Some(holder) if never => format!(
-            "{} is held by {holder} (fence {}), never expires",
-            row.key, row.fence
-        ),
-        Some(holder) => format!(
-            "{} is held by {holder} (fence {}), expires in {left} unless renewed",
-            row.key, row.fence
-        ),
-        None if never => format!("{} is cooling forever", row.key),
-        None => format!(
-            "{} is cooling for another {left} (--hold-at-least)",
-            row.key
-        ),
+    let (key, fence) = (&row.key, row.fence);
+    let left =
+        (row.expires_at != ServerTime::Never).then(|| human(whole_seconds(row.expires_in())));
+    match (row.holder(), left) {
+        (Some(holder), None) => format!("{key} is held by {holder} (fence {fence}), never expires"),
+        (Some(holder), Some(left)) => {
+            format!("{key} is held by {holder} (fence {fence}), expires in {left} unless renewed")
+        }
+        (None, None) => format!("{key} is cooling forever"),
+        (None, Some(left)) => format!("{key} is cooling for another {left} (--hold-at-least)"),
     }
 }
 
@@ -147,21 +141,18 @@ pub fn held_by(row: &Row) -> String {
 #[must_use]
 pub fn loss(loss: &Loss) -> String {
     match loss {
-        Loss::Taken(row) => match (&row.holder, row.state) {
-            (Some(holder), LeaseState::Held) => {
-                format!("{holder} holds it now (fence {})", row.fence)
+        Loss::Taken(row) => {
+            let fence = row.fence;
+            match &row.state {
+                LeaseState::Held(holder) => format!("{holder} holds it now (fence {fence})"),
+                LeaseState::Expired(holder) => {
+                    format!("{holder} claimed it (fence {fence}) and let it expire")
+                }
+                LeaseState::Cooling | LeaseState::Free => {
+                    format!("another holder claimed and released it (fence {fence})")
+                }
             }
-            (Some(holder), LeaseState::Expired | LeaseState::Cooling | LeaseState::Free) => {
-                format!(
-                    "{holder} claimed it (fence {}) and let it expire",
-                    row.fence
-                )
-            }
-            (None, _) => format!(
-                "another holder claimed and released it (fence {})",
-                row.fence
-            ),
-        },
+        }
         Loss::Mismatch { asked, found } => mismatch(asked, found),
         Loss::Expired => "it expired before it was renewed".to_owned(),
         Loss::Released => "it was released".to_owned(),
@@ -174,20 +165,14 @@ pub fn loss(loss: &Loss) -> String {
 
 /// Which part of a term differs from the table: the holder, the fence, or both.
 fn mismatch(asked: &Lease, found: &Row) -> String {
-    let (me, fence) = (asked.holder.as_str(), asked.fence);
-    let Some(holder) = &found.holder else {
-        return format!(
-            "nobody holds it, and its last fence is {}, not {fence}",
-            found.fence
-        );
-    };
-    let (has, expired) = match found.state {
-        LeaseState::Held => ("holds", ""),
-        LeaseState::Expired | LeaseState::Cooling | LeaseState::Free => {
-            ("held", ", and let it expire")
+    let (me, fence, last) = (asked.holder.as_str(), asked.fence, found.fence);
+    let (holder, has, expired) = match &found.state {
+        LeaseState::Held(holder) => (holder, "holds", ""),
+        LeaseState::Expired(holder) => (holder, "held", ", and let it expire"),
+        LeaseState::Cooling | LeaseState::Free => {
+            return format!("nobody holds it, and its last fence is {last}, not {fence}");
         }
     };
-    let last = found.fence;
     if holder == me {
         format!("{me} {has} it with fence {last}, not {fence}{expired}")
     } else if last == fence {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{escape, harmless_json, whole_seconds};
-use crate::lease::{LeaseState, Row};
+use crate::lease::{LeaseState, Row, ServerTime};
 use crate::timing::human;
 
 /// A line of `status`: a row, or a key that was asked for and has none.
@@ -27,12 +27,12 @@ impl Shown {
         }
     }
 
-    /// The state; free without a row.
+    /// Whether somebody holds it now.
     #[must_use]
-    pub const fn state(&self) -> LeaseState {
+    pub const fn is_held(&self) -> bool {
         match self {
-            Self::Row(row) => row.state,
-            Self::NoRow(_) => LeaseState::Free,
+            Self::Row(row) => matches!(row.state, LeaseState::Held(_)),
+            Self::NoRow(_) => false,
         }
     }
 }
@@ -79,41 +79,38 @@ fn columns(shown: &Shown) -> [String; 6] {
         ];
     };
     // An expiry without a beginning ("-infinity") tells neither how long it was held, nor how long ago.
-    let ever = row.expires_in_ms > -FOREVER_MS;
+    let ever = row.expires_at != ServerTime::Always;
     let held_for = match row.state {
-        LeaseState::Held | LeaseState::Expired if ever => span(row.held_for_ms),
-        LeaseState::Held | LeaseState::Expired | LeaseState::Cooling | LeaseState::Free => {
+        LeaseState::Held(_) | LeaseState::Expired(_) if ever => span(row.held_for_ms()),
+        LeaseState::Held(_) | LeaseState::Expired(_) | LeaseState::Cooling | LeaseState::Free => {
             NOTHING.to_owned()
         }
     };
-    let expires_in = match row.state {
-        LeaseState::Held | LeaseState::Cooling if row.expires_in_ms >= FOREVER_MS => {
-            "never".to_owned()
+    let expires_in = match (&row.state, row.expires_in_ms()) {
+        (LeaseState::Held(_) | LeaseState::Cooling, None) => "never".to_owned(),
+        (LeaseState::Held(_) | LeaseState::Cooling, left) => span(left),
+        (LeaseState::Expired(_), None) => "expired".to_owned(),
+        (LeaseState::Expired(_), Some(left)) => {
+            format!("{} ago", span(Some(left.saturating_neg())))
         }
-        LeaseState::Held | LeaseState::Cooling => span(row.expires_in_ms),
-        LeaseState::Expired if !ever => "expired".to_owned(),
-        LeaseState::Expired => format!("{} ago", span(row.expires_in_ms.saturating_neg())),
-        LeaseState::Free => NOTHING.to_owned(),
+        (LeaseState::Free, _) => NOTHING.to_owned(),
     };
     [
         escape(&row.key),
         row.state.word().to_owned(),
-        row.holder.as_deref().map_or(NOTHING.to_owned(), escape),
+        row.holder().map_or(NOTHING.to_owned(), escape),
         row.fence.to_string(),
         held_for,
         expires_in,
     ]
 }
 
-/// Beyond this a row says "for ever" in one way or another (`infinity`, the year 99999).
-pub(super) const FOREVER_MS: i64 = 1_000_000_000_000_000;
-
-/// Milliseconds for people; whole seconds above one second.
+/// Milliseconds for people, whole seconds above one second; `None` is forever.
 #[must_use]
-pub fn span(ms: i64) -> String {
-    if ms >= FOREVER_MS {
+pub fn span(ms: Option<i64>) -> String {
+    let Some(ms) = ms else {
         return "forever".to_owned();
-    }
+    };
     human(whole_seconds(Duration::from_millis(
         u64::try_from(ms).unwrap_or(0),
     )))
@@ -122,11 +119,11 @@ pub fn span(ms: i64) -> String {
 #[derive(Serialize)]
 struct Line<'a> {
     key: &'a str,
-    state: LeaseState,
+    state: &'static str,
     holder: Option<&'a str>,
     fence: Option<i64>,
-    acquired_at: Option<&'a str>,
-    expires_at: Option<&'a str>,
+    acquired_at: Option<String>,
+    expires_at: Option<String>,
     expires_in_ms: Option<i64>,
     held_for_ms: Option<i64>,
 }
@@ -140,18 +137,18 @@ pub fn status_json(shown: &[Shown]) -> String {
             let line = match shown {
                 Shown::Row(row) => Line {
                     key: &row.key,
-                    state: row.state,
-                    holder: row.holder.as_deref(),
+                    state: row.state.word(),
+                    holder: row.holder(),
                     fence: Some(row.fence.get()),
-                    acquired_at: Some(&row.acquired_at),
-                    expires_at: Some(&row.expires_at),
-                    expires_in_ms: Some(row.expires_in_ms),
+                    acquired_at: Some(row.acquired_at.to_string()),
+                    expires_at: Some(row.expires_at.to_string()),
+                    expires_in_ms: row.expires_in_ms(),
                     // What nobody holds is held for no time.
-                    held_for_ms: row.holder.is_some().then_some(row.held_for_ms),
+                    held_for_ms: row.holder().and_then(|_| row.held_for_ms()),
                 },
                 Shown::NoRow(key) => Line {
                     key,
-                    state: LeaseState::Free,
+                    state: LeaseState::Free.word(),
                     holder: None,
                     fence: None,
                     acquired_at: None,
@@ -174,22 +171,25 @@ mod tests {
     use super::*;
     use crate::lease::Fence;
 
-    fn row(state: LeaseState, holder: Option<&str>, expires_in_ms: i64) -> Shown {
-        Shown::Row(Row {
-            key: "nightly".to_owned(),
-            state,
-            holder: holder.map(str::to_owned),
-            fence: Fence::from_row(1_796_098_343_884_123),
-            acquired_at: "2026-12-01T04:00:20.884Z".to_owned(),
-            expires_at: "2026-12-01T04:12:24.884Z".to_owned(),
-            expires_in_ms,
-            held_for_ms: 724_300,
-        })
+    /// Held for 12 minutes and 4.3 seconds, or let expire then.
+    fn row(holder: &str, expires_in_ms: Option<i64>) -> Shown {
+        let now = 1_796_098_343_884_123;
+        let ended = now + expires_in_ms.unwrap_or(0).min(0) * 1000;
+        Shown::Row(Row::read(
+            (
+                "nightly".to_owned(),
+                holder.to_owned(),
+                Fence::from_row(1_796_098_343_884_123),
+            ),
+            ServerTime::At(ended - 724_300_000),
+            expires_in_ms.map_or(ServerTime::Never, |ms| ServerTime::At(now + ms * 1000)),
+            ServerTime::At(now),
+        ))
     }
 
     #[test]
     fn the_table_reads_as_documented() {
-        let table = status_table(&[row(LeaseState::Held, Some("web-3-5f0c9a1e77b2"), 48_700)]);
+        let table = status_table(&[row("web-3-5f0c9a1e77b2", Some(48_700))]);
         assert_eq!(
             table,
             "KEY      STATE  HOLDER              FENCE             HELD FOR  EXPIRES IN\n\
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn every_state_has_its_line() {
         let table = status_table(&[
-            row(LeaseState::Expired, Some("w"), -200_000),
-            row(LeaseState::Cooling, None, 9_000),
-            row(LeaseState::Held, Some("w"), 9_000_000_000_000_000),
+            row("w", Some(-200_000)),
+            row("", Some(9_000)),
+            row("w", None),
             Shown::NoRow("k".to_owned()),
         ]);
         assert!(table.contains("3m 20s ago"), "{table}");
@@ -216,10 +216,7 @@ mod tests {
 
     #[test]
     fn json_has_null_where_there_is_nothing() {
-        let json = status_json(&[
-            row(LeaseState::Free, None, -5),
-            Shown::NoRow("k".to_owned()),
-        ]);
+        let json = status_json(&[row("", Some(-5)), Shown::NoRow("k".to_owned())]);
         let parsed: serde_json::Value = serde_json::from_str(&json).expect("valid JSON");
         assert_eq!(parsed[0]["holder"], serde_json::Value::Null);
         assert_eq!(parsed[0]["expires_in_ms"], -5);

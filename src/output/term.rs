@@ -19,7 +19,7 @@ pub fn term_shell(grant: &Grant) -> String {
         ("LEASE_KEY", grant.lease.key.as_str()),
         ("LEASE_HOLDER", grant.lease.holder.as_str()),
         ("FENCE", &grant.lease.fence.to_string()),
-        ("LEASE_EXPIRES_AT", &grant.expires_at),
+        ("LEASE_EXPIRES_AT", &grant.expires_at.to_string()),
     ]
     .map(|(name, value)| format!("export {name}={}\n", shell_word(value)))
     .concat()
@@ -30,8 +30,8 @@ struct Term<'a> {
     key: &'a str,
     holder: &'a str,
     fence: i64,
-    acquired_at: &'a str,
-    expires_at: &'a str,
+    acquired_at: String,
+    expires_at: String,
     expires_in_ms: u64,
 }
 
@@ -42,8 +42,8 @@ pub fn term_json(grant: &Grant, left: Duration) -> String {
         key: grant.lease.key.as_str(),
         holder: grant.lease.holder.as_str(),
         fence: grant.lease.fence.get(),
-        acquired_at: &grant.acquired_at,
-        expires_at: &grant.expires_at,
+        acquired_at: grant.acquired_at.to_string(),
+        expires_at: grant.expires_at.to_string(),
         expires_in_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
     };
     let json = serde_json::to_string(&term).expect("text and numbers have a JSON form");

@@ -126,6 +126,10 @@ impl Failure {
                 "the error comes from a trigger, a policy or the like on the table: {place}"
             ));
         }
+        if is_row_security(db) {
+            fault = Fault::Refused;
+            advice = Some(ROW_SECURITY.to_owned());
+        }
         let mut failure = Self::new(fault, one_line(&message));
         // This machine was slow between two statements, and the server gave up the transaction (25P03).
         failure.again |= code == "25P03";
@@ -188,6 +192,14 @@ impl std::error::Error for Failure {}
 
 const TO_THE_PRIMARY: &str = "this is a standby or a read-only role: connect to the primary, or list all servers and add target_session_attrs=read-write";
 
+const ROW_SECURITY: &str = "row security on the table keeps this role from the row: let its owner add a policy that lets the role read and write every row, or ALTER TABLE ... DISABLE ROW LEVEL SECURITY";
+
+/// Whether a policy has refused the row. The server uses the code of a missing privilege for it, and no other field but the
+/// name of its own function tells the two apart.
+fn is_row_security(db: &DbError) -> bool {
+    db.code().code() == "42501" && db.routine() == Some("ExecWithCheckOptions")
+}
+
 /// What a person can do about it, where the server's own message leaves them alone.
 fn advice(code: &str, fault: Fault) -> Option<&'static str> {
     match code {
@@ -199,6 +211,11 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
             return Some("it took longer than --db-timeout allows, or somebody canceled it");
         }
         "3F000" => return Some("create the schema first, or name another with --table"),
+        "0A000" => {
+            return Some(
+                "a partitioned table or a view can't hold leases: `lease init --print` shows the table, --table names another one",
+            );
+        }
         "42703" | "42P10" | "42804" | "42883" | "42809" => {
             return Some(
                 "the table is not a lease table: see `lease init --print`, or name another with --table",

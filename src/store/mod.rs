@@ -238,8 +238,8 @@ impl Store {
                     &statements.status,
                     &[(&free, Type::BOOL), (&likes, Type::TEXT_ARRAY)],
                 )?;
-                let rows = found.iter().map(|r| row(r, 0)).collect::<Result<_, _>>()?;
-                let safe = query(client, sql::FENCE_DEFAULT, &[(&name, Type::TEXT)])?;
+                let rows = found.iter().map(row).collect::<Result<_, _>>()?;
+                let safe = query(client, &statements.fence_default, &[(&name, Type::TEXT)])?;
                 let unsafe_default = safe.first().is_some_and(|r| !r.get::<_, bool>(0));
                 Ok(Answer {
                     answer: Listing {

@@ -1,5 +1,6 @@
 //! What each statement's rows mean: from rows to outcomes.
 
+use std::error::Error;
 use std::time::Duration;
 
 use postgres::types::{FromSql, ToSql, Type};
@@ -10,6 +11,7 @@ use super::failure::Failure;
 use crate::fault::Fault;
 use crate::lease::{
     Claim, Eviction, Fence, Grant, Holder, Key, Lease, LeaseState, Loss, Release, Renewal, Row,
+    ServerTime,
 };
 use crate::sql::Statements;
 use crate::timing::Extension;
@@ -72,8 +74,14 @@ pub(super) fn claim(
         let Some(first) = rows.first() else {
             continue; // The row came and went while the statement ran.
         };
-        let (granted, inserted) = (cell::<bool>(first, 0)?, cell::<bool>(first, 1)?);
-        let standing = row(first, 2)?;
+        let (granted, inserted) = (
+            cell::<bool>(first, "granted")?,
+            cell::<bool>(first, "inserted")?,
+        );
+        let standing = row(first)?;
+        if granted && (inserted || is_rounded(standing.acquired_at)) {
+            refuse_misshapen(client, sql)?;
+        }
         if granted && inserted {
             let fence = standing.fence.get();
             let fresh = query(
@@ -87,7 +95,7 @@ pub(super) fn claim(
                 ],
             )?;
             return match fresh.first() {
-                Some(fresh) => wrote(Claim::Granted(grant(key, holder, row(fresh, 2)?))),
+                Some(fresh) => wrote(Claim::Granted(grant(key, holder, &row(fresh)?))),
                 None => Err(Failure::new(
                     Fault::Refused,
                     "the inserted row is missing (is there a trigger or a policy on the table?)",
@@ -95,18 +103,43 @@ pub(super) fn claim(
             };
         }
         if granted {
-            return wrote(Claim::Granted(grant(key, holder, standing)));
+            return wrote(Claim::Granted(grant(key, holder, &standing)));
         }
         match standing.state {
-            LeaseState::Held | LeaseState::Cooling => return only_read(Claim::Held(standing)),
+            LeaseState::Held(_) | LeaseState::Cooling => return only_read(Claim::Held(standing)),
             // Someone was faster, and this statement's snapshot does not show who.
-            LeaseState::Expired | LeaseState::Free => {}
+            LeaseState::Expired(_) | LeaseState::Free => {}
         }
     }
     Err(Failure::new(
         Fault::Refused,
         "the table accepts no row and shows none (is there a trigger or a policy on it?)",
     ))
+}
+
+/// Whether the column may keep less than was written. A time of one microsecond is a whole millisecond once in a thousand.
+const fn is_rounded(time: ServerTime) -> bool {
+    match time {
+        ServerTime::At(micros) => micros % 1000 == 0,
+        ServerTime::Always | ServerTime::Never => false,
+    }
+}
+
+/// Refuses a table whose types or key can't hold leases. Not asked at each claim, for it takes a trip to the server: when a
+/// key is claimed for the first time, and when a time looks rounded.
+pub(super) fn refuse_misshapen(client: &mut Client, sql: &Statements) -> Result<(), Failure> {
+    let name = &sql.table;
+    let shape = query(client, &sql.misshapen, &[(name, Type::TEXT)])?;
+    match shape.first().and_then(|r| r.get::<_, Option<String>>(0)) {
+        None => Ok(()),
+        Some(flaw) => Err(Failure::new(
+            Fault::Refused,
+            format!(
+                "{} is not a lease table: {flaw} (compare it with `lease init --print`, or name another table with --table)",
+                sql.shown
+            ),
+        )),
+    }
 }
 
 pub(super) fn renew(
@@ -132,7 +165,7 @@ pub(super) fn renew(
         return wrote(Renewal::Renewed(grant(
             &lease.key,
             &lease.holder,
-            row(renewed, 2)?,
+            &row(renewed)?,
         )));
     }
     only_read(Renewal::Lost(loss(client, sql, lease)?))
@@ -176,12 +209,12 @@ fn loss(client: &mut Client, sql: &Statements, lease: &Lease) -> Result<Loss, Fa
     let Some(found) = rows.first() else {
         return Ok(Loss::NoRow);
     };
-    let found = row(found, 0)?;
+    let found = row(found)?;
     let same_fence = found.fence == lease.fence;
-    Ok(match &found.holder {
+    Ok(match found.holder() {
         None if same_fence => Loss::Released,
         Some(holder) if same_fence && holder == lease.holder.as_str() => Loss::Expired,
-        holder if found.fence > lease.fence && holder.as_deref() != Some(lease.holder.as_str()) => {
+        holder if found.fence > lease.fence && holder != Some(lease.holder.as_str()) => {
             Loss::Taken(found)
         }
         None | Some(_) => Loss::Mismatch {
@@ -205,7 +238,7 @@ pub(super) fn evict(
         &[(&k, Type::TEXT), (&f, Type::INT8), (&hold, Type::INT8)],
     )?;
     if let Some(evicted) = rows.first() {
-        return wrote(Eviction::Evicted(row(evicted, 0)?));
+        return wrote(Eviction::Evicted(row(evicted)?));
     }
     let Some(fence) = fence else {
         return only_read(Eviction::Free);
@@ -213,7 +246,7 @@ pub(super) fn evict(
     match query(client, &sql.look, &[(&k, Type::TEXT)])?.first() {
         None => only_read(Eviction::Free),
         Some(found) => {
-            let found = row(found, 0)?;
+            let found = row(found)?;
             only_read(if found.fence == fence {
                 Eviction::Free
             } else {
@@ -226,7 +259,7 @@ pub(super) fn evict(
     }
 }
 
-fn grant(key: &Key, holder: &Holder, row: Row) -> Grant {
+fn grant(key: &Key, holder: &Holder, row: &Row) -> Grant {
     Grant {
         lease: Lease {
             key: key.clone(),
@@ -234,35 +267,68 @@ fn grant(key: &Key, holder: &Holder, row: Row) -> Grant {
             fence: row.fence,
         },
         expires_in: row.expires_in(),
-        is_new: row.held_for_ms == 0,
+        is_new: row.acquired_at == row.now,
         acquired_at: row.acquired_at,
         expires_at: row.expires_at,
     }
 }
 
-/// Reads the columns that `{row:..}` makes, from column `at` on.
-pub(super) fn row(r: &PgRow, at: usize) -> Result<Row, Failure> {
-    let state = match cell::<&str>(r, at + 1)? {
-        "held" => LeaseState::Held,
-        "expired" => LeaseState::Expired,
-        "cooling" => LeaseState::Cooling,
-        _ => LeaseState::Free,
-    };
-    Ok(Row {
-        key: cell(r, at)?,
-        state,
-        holder: cell(r, at + 2)?,
-        fence: Fence::from_row(cell(r, at + 3)?),
-        acquired_at: cell(r, at + 4)?,
-        expires_at: cell(r, at + 5)?,
-        expires_in_ms: cell(r, at + 6)?,
-        held_for_ms: cell(r, at + 7)?,
+/// Reads the columns key, holder, fence, acquired_at, expires_at and now.
+pub(super) fn row(r: &PgRow) -> Result<Row, Failure> {
+    Ok(Row::read(
+        (
+            cell::<AnyText>(r, "key")?.0,
+            cell::<AnyText>(r, "holder")?.0,
+            Fence::from_row(cell(r, "fence")?),
+        ),
+        cell::<Moment>(r, "acquired_at")?.0,
+        cell::<Moment>(r, "expires_at")?.0,
+        cell::<Moment>(r, "now")?.0,
+    ))
+}
+
+/// A column by its name, of the type that it has in a lease table. Somebody else's table of the same name may have another
+/// one, and a `timestamp` without time zone is another instant for each session that has another time zone.
+fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, name: &str) -> Result<T, Failure> {
+    r.try_get(name).map_err(|_| {
+        let column = r.columns().iter().find(|column| column.name() == name);
+        let found = column.map_or("missing", |column| column.type_().name());
+        Failure::new(
+            Fault::Refused,
+            format!("the table is not a lease table: its column {name} is {found} (compare it with `lease init --print`, or name another table with --table)"),
+        )
     })
 }
 
-/// A column of the type that it has in a lease table. Somebody else's table of the same name may hold others.
-fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, at: usize) -> Result<T, Failure> {
-    r.try_get(at).map_err(|_| {
-        Failure::new(Fault::Refused, "the columns are not those of a lease table (see `lease init --print`, or name another table with --table)")
-    })
+/// Text as it is in the table. In a database without an encoding (SQL_ASCII) it may be anything.
+struct AnyText(String);
+
+impl<'a> FromSql<'a> for AnyText {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(String::from_utf8_lossy(raw).into_owned()))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        matches!(*kind, Type::TEXT | Type::VARCHAR)
+    }
+}
+
+/// A timestamptz, with its two endless values, which the types of the standard library don't have.
+struct Moment(ServerTime);
+
+/// Microseconds from 1970 to 2000, from where PostgreSQL counts.
+const EPOCH: i64 = 946_684_800_000_000;
+
+impl<'a> FromSql<'a> for Moment {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(match i64::from_be_bytes(raw.try_into()?) {
+            i64::MAX => ServerTime::Never,
+            i64::MIN => ServerTime::Always,
+            micros => ServerTime::At(micros.saturating_add(EPOCH)),
+        }))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::TIMESTAMPTZ
+    }
 }

@@ -7,7 +7,7 @@ use postgres::types::Type;
 
 use super::bounded::Answer;
 use super::operate::Plan;
-use super::outcome::query;
+use super::outcome::{query, refuse_misshapen};
 use super::{Failure, Store};
 use crate::clock::BootTime;
 use crate::connect::Access;
@@ -70,26 +70,19 @@ impl Store {
             repeatable: true,
             keeps_half: false,
         };
-        let (name, shown) = (self.table.quoted(), self.table.shown());
+        let name = self.table.quoted();
         let answered = self.operate(&plan, None, || {
             let (statements, name) = (Arc::clone(&self.statements), name.clone());
-            let shown = shown.clone();
             move |client: &mut Client| {
-                query(client, sql::MAKE_LOCK, &[(&name, Type::TEXT)])?;
-                let exists = query(client, sql::EXISTS, &[(&name, Type::TEXT)])?;
+                query(client, &statements.make_lock, &[(&name, Type::TEXT)])?;
+                let exists = query(client, &statements.exists, &[(&name, Type::TEXT)])?;
                 let exists: bool = exists.first().is_some_and(|r| r.get(0));
                 if !exists {
                     client
                         .batch_execute(&statements.create)
                         .map_err(|e| Failure::from_postgres(&e))?;
                 }
-                let shape = query(client, sql::MISSHAPEN, &[(&name, Type::TEXT)])?;
-                if let Some(fault) = shape.first().and_then(|r| r.get::<_, Option<String>>(0)) {
-                    return Err(Failure::new(
-                        Fault::Refused,
-                        format!("{shown} exists, but is not a lease table: {fault} (name another with --table)"),
-                    ));
-                }
+                refuse_misshapen(client, &statements)?;
                 Ok(Answer {
                     answer: (),
                     wrote: true,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::event::Granted;
 use crate::clock::BootTime;
 use crate::job::{Ended, Signal};
-use crate::lease::{Grant, Lease, Loss, Row};
+use crate::lease::{Grant, Lease, Loss, Row, ServerTime};
 use crate::timing::Wait;
 
 /// What is to be done, in the order given.
@@ -182,7 +182,7 @@ pub struct NotReleased {
     /// Whether it may have been applied all the same.
     pub is_unknown: bool,
     /// Until when the lease stays, by the server's clock.
-    pub expires_at: String,
+    pub expires_at: ServerTime,
     /// Whether that is certain to be past.
     pub has_expired: bool,
     /// For how long after the claim the key was to stay closed.

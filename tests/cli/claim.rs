@@ -86,7 +86,7 @@ fn the_same_holder_extends_and_keeps_its_fence() {
 #[test]
 fn the_fence_grows_across_release_expiry_force_and_a_row_deleted_by_hand() {
     let key = key();
-    let mut fences = vec![claimed(&key, &["--ttl", "100ms"]).fence];
+    let mut fences = vec![claimed(&key, &["--ttl", "2s"]).fence];
     until("the lease expires", || {
         lease(&["status", "--exit-code", &key]).output().code == Some(1)
     });
@@ -214,7 +214,7 @@ fn a_wait_that_runs_out_is_exit_75() {
 #[test]
 fn a_claim_that_comes_second_names_who_came_first_and_not_who_had_it_before() {
     let key = key();
-    claimed(&key, &["--ttl", "100ms", "--holder", "gone"]);
+    claimed(&key, &["--ttl", "2s", "--holder", "gone"]);
     until("it expires", || {
         column(shared(), &key, "expires_at < clock_timestamp()") == "t"
     });

@@ -140,7 +140,7 @@ fn a_frozen_server_costs_the_time_limit_and_applies_nothing_afterwards() {
 #[test]
 fn a_row_that_stays_locked_costs_the_time_limit_and_applies_nothing_afterwards() {
     let server = Server::start_plain();
-    Lease::new(["claim", "--ttl", "100ms", "k"])
+    Lease::new(["claim", "--ttl", "2s", "k"])
         .on(&server)
         .output()
         .expect_code(0);

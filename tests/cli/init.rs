@@ -240,12 +240,15 @@ fn a_table_of_that_name_that_can_hold_no_leases_is_refused_with_the_reason() {
         ),
         (
             "CREATE TABLE public.lease (key text PRIMARY KEY, holder text, fence integer, acquired_at timestamptz, expires_at timestamptz)",
-            "it lacks columns",
+            "fence is integer, not bigint",
         ),
-        ("CREATE TABLE public.lease (id integer)", "it lacks columns"),
+        (
+            "CREATE TABLE public.lease (id integer)",
+            "it has no column key text",
+        ),
         (
             "CREATE VIEW public.lease AS SELECT 'k'::text AS key",
-            "it is no table",
+            "it is not a table",
         ),
     ];
     for (sql, reason) in cases {

@@ -144,7 +144,7 @@ fn the_environment_names_the_term() {
 #[test]
 fn an_expired_lease_is_never_brought_back() {
     let key = key();
-    let held = claimed(&key, &["--ttl", "100ms"]);
+    let held = claimed(&key, &["--ttl", "2s"]);
     until("it expires", || {
         column(shared(), &key, "expires_at < clock_timestamp()") == "t"
     });

@@ -233,7 +233,7 @@ fn a_run_that_can_not_freshen_a_late_grant_starts_nothing_and_says_what_became_o
     let server = shared();
     let database = database(server);
     let role = format!("late_{}", crate::support::serial());
-    Lease::new(["claim", "--ttl", "100ms", "k"])
+    Lease::new(["claim", "--ttl", "2s", "k"])
         .url(server.url_for("postgres", &database))
         .output()
         .expect_code(0);

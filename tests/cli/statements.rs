@@ -9,7 +9,7 @@ const MICROS: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 #[test]
 fn an_expiry_counts_from_the_row_lock_and_not_from_the_start_of_the_statement() {
     let key = key();
-    claimed(&key, &["--ttl", "100ms"]);
+    claimed(&key, &["--ttl", "2s"]);
     until("it expires", || {
         column(shared(), &key, "expires_at < clock_timestamp()") == "t"
     });

@@ -16,7 +16,7 @@ fn every_state_is_shown_as_documented() {
     let prefix = key();
     let name = |part: &str| format!("{prefix}/{part}");
     claimed(&name("held"), &["--name", "web-3"]);
-    claimed(&name("expired"), &["--ttl", "100ms"]);
+    claimed(&name("expired"), &["--ttl", "2s"]);
     let cooling = claimed(&name("cooling"), &[]);
     with_term_and(&["release", "--hold-at-least", "1h"], &cooling)
         .output()
@@ -286,12 +286,12 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn a_lease_that_nobody_holds_is_held_for_no_longer() {
     let key = key();
-    claimed(&key, &["--ttl", "100ms"]);
+    claimed(&key, &["--ttl", "2s"]);
     let line = || json(&["status", "--format", "json", &key]).remove(0);
     until("it has expired for longer than it was held", || {
-        line()["expires_in_ms"].as_i64() < Some(-300)
+        line()["expires_in_ms"].as_i64() < Some(-2300)
     });
-    assert_eq!(line()["held_for_ms"], 100);
+    assert_eq!(line()["held_for_ms"], 2000);
     lease(&["release", "--force", &key]).output().expect_code(0);
     assert_eq!(line()["held_for_ms"], serde_json::Value::Null);
 }

@@ -147,7 +147,7 @@ fn a_statement_that_is_cut_off_is_told_with_the_option_that_limits_it() {
         &database,
         &trigger("RAISE 'too long' USING ERRCODE = 'query_canceled'"),
     );
-    let out = Lease::new(["claim", "-q", "--db-timeout", "1s", "k"]).url(&url);
+    let out = Lease::new(["claim", "-q", "--db-timeout", "4s", "k"]).url(&url);
     assert_eq!(
         out.output().expect_code(69).stderr,
         "lease: cannot claim k: too long (it took longer than --db-timeout allows, or somebody canceled it)\n"

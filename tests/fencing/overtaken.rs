@@ -108,7 +108,7 @@ impl Scene {
     /// Holders of before, whose terms are over. What still knows their fences knows none of those who come now.
     fn former_holders(&self) {
         for key in KEYS {
-            self.lease(&["claim", "--ttl", "100ms"], key)
+            self.lease(&["claim", "--ttl", "2s"], key)
                 .output()
                 .expect_code(0);
         }

@@ -8,7 +8,7 @@ use crate::support::{Lease, Running, Server, until};
 /// A claim whose statement has been carried out, and whose answer stays on the way: it stands before its COMMIT, with
 /// the row locked.
 fn before_its_commit(server: &Server, proxy: &Proxy, args: &[&str]) -> Running {
-    Lease::new(["claim", "--ttl", "100ms", "k"])
+    Lease::new(["claim", "--ttl", "2s", "k"])
         .on(server)
         .output()
         .expect_code(0);

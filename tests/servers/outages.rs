@@ -129,7 +129,7 @@ fn sessions_that_are_ended_again_and_again_cost_nobody_the_lease() {
 fn a_claim_survives_the_end_of_its_session() {
     let server = Server::start_plain();
     let key = key();
-    claim(&server.url(), &key, &["--ttl", "100ms"]);
+    claim(&server.url(), &key, &["--ttl", "2s"]);
     let locked = "SELECT expires_at < clock_timestamp() FROM public.lease";
     until("it expires", || server.psql(locked) == "t");
     let mut client = server.client();

@@ -142,7 +142,7 @@ impl Supervisor {
         if let Some(signal) = self.interrupted {
             return self.finish(Outcome::Interrupted(signal), out);
         }
-        if row.holder.is_some() && row.holder == self.plan.outer_holder {
+        if row.holder().is_some() && row.holder() == self.plan.outer_holder.as_deref() {
             // It holds the lease until this very process has ended.
             out.push(Action::Report(Report::HeldByOuterRun));
             return self.finish(Outcome::Conflict, out);
@@ -152,8 +152,9 @@ impl Supervisor {
             return self.finish(Outcome::Conflict, out);
         }
         let frees_in = row.expires_in().saturating_sub(now.since(read_at));
-        if claiming.told_holder.as_ref() != Some(&row.holder) {
-            claiming.told_holder = Some(row.holder.clone());
+        let holder = row.holder().map(str::to_owned);
+        if claiming.told_holder.as_ref() != Some(&holder) {
+            claiming.told_holder = Some(holder);
             claiming.looks = 1;
             out.push(Action::Report(Report::Waiting(row)));
         }
@@ -179,11 +180,12 @@ impl Supervisor {
         }
         let until = claiming.retry_until;
         let pause = poll_pause(claiming.looks, None);
-        // Without a wait the next try has to fit into the time of one operation; a wait ends with a last try.
+        // Without a wait the next try must fit into the time of one operation, with enough of it to get an answer. A try that
+        // is cut short would only replace a telling error by "no answer". A wait ends with a last try.
         let ends = match until {
             None => false,
             Some(until) if self.plan.waits() => now >= until,
-            Some(until) => now + pause >= until,
+            Some(until) => now + pause + self.plan.db_timeout / 4 >= until,
         };
         if !failure.is_transient || ends {
             return self.cannot_claim(failure, out);

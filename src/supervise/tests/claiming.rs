@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::super::{
     Action, ClaimAnswer, Event, OperationFailure, Outcome, Purpose, Report, StartAnswer, Supervisor,
 };
-use super::{DB_TIMEOUT, HEARTBEAT, at, for_a_job, granted, plan, term};
+use super::{DB_TIMEOUT, HEARTBEAT, at, for_a_job, granted, held_row, plan, term};
 use crate::clock::BootTime;
 use crate::job::{OnLoss, Signal};
-use crate::lease::{LeaseState, Loss, Row};
+use crate::lease::Loss;
 use crate::timing::Wait;
 
 fn claiming(purpose: Purpose, wait: Option<Wait>) -> Supervisor {
@@ -22,16 +22,7 @@ fn run(wait: Option<Wait>) -> Supervisor {
 }
 
 fn held_by(holder: &str) -> Event {
-    let row = Row {
-        key: "k".to_owned(),
-        state: LeaseState::Held,
-        holder: Some(holder.to_owned()),
-        fence: "9".parse().expect("a fence"),
-        acquired_at: "2026-12-01T04:00:00Z".to_owned(),
-        expires_at: "2026-12-01T04:00:30Z".to_owned(),
-        expires_in_ms: 30_000,
-        held_for_ms: 1_000,
-    };
+    let row = held_row(holder);
     Event::Claim(ClaimAnswer::Held(row, at(0)))
 }
 

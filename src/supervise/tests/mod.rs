@@ -16,7 +16,7 @@ use super::{
 };
 use crate::clock::BootTime;
 use crate::job::{Leftovers, OnLoss};
-use crate::lease::{Fence, Grant, Holder, Key, Lease, Release};
+use crate::lease::{Fence, Grant, Holder, Key, Lease, Release, Row, ServerTime};
 use crate::timing::{Extension, Ttl, Wait};
 
 const GRACE: Duration = Duration::from_secs(10);
@@ -47,8 +47,8 @@ fn granted(deadline: BootTime) -> Granted {
     Granted {
         grant: Grant {
             lease: term(),
-            acquired_at: "2026-12-01T04:00:00Z".to_owned(),
-            expires_at: "2026-12-01T04:01:00Z".to_owned(),
+            acquired_at: ServerTime::At(0),
+            expires_at: ServerTime::At(60_000_000),
             expires_in: TTL,
             is_new: true,
         },
@@ -56,6 +56,16 @@ fn granted(deadline: BootTime) -> Granted {
         took: Duration::ZERO,
         deadline,
     }
+}
+
+/// The row of a lease that somebody else holds for another thirty seconds.
+fn held_row(holder: &str) -> Row {
+    Row::read(
+        ("k".to_owned(), holder.to_owned(), Fence::from_row(9)),
+        ServerTime::At(0),
+        ServerTime::At(31_000_000),
+        ServerTime::At(1_000_000),
+    )
 }
 
 /// A renewal that is good until then.

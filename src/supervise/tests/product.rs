@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::super::{ClaimAnswer, Event, OperationFailure, ReleaseAnswer};
 use super::witness::{Starts, Witness};
-use super::{GRACE, TTL, alive, at, granted, renewed};
+use super::{GRACE, TTL, alive, at, granted, held_row, renewed};
 use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, Leftovers, OnLoss, Signal};
-use crate::lease::{LeaseState, Loss, Release, Row};
+use crate::lease::{Loss, Release};
 use crate::timing::Wait;
 
 /// Every kind of event, with the variations that are treated differently.
@@ -69,16 +69,7 @@ fn failed(is_transient: bool, is_unknown: bool) -> OperationFailure {
 }
 
 fn held(holder: &str) -> ClaimAnswer {
-    let row = Row {
-        key: "k".to_owned(),
-        state: LeaseState::Held,
-        holder: Some(holder.to_owned()),
-        fence: "9".parse().expect("a fence"),
-        acquired_at: "2026-12-01T04:00:00Z".to_owned(),
-        expires_at: "2026-12-01T04:00:30Z".to_owned(),
-        expires_in_ms: 30_000,
-        held_for_ms: 1_000,
-    };
+    let row = held_row(holder);
     ClaimAnswer::Held(row, at(0))
 }
 
