@@ -33,7 +33,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     let verbosity = verbosity(common);
     let name = table.shown();
     let again = "run it again; a second run does no harm";
-    store.make_table().map_err(|f| {
+    let version = store.make_table().map_err(|f| {
         let (cannot, was) = (
             format!("cannot create {name}"),
             format!("{name} was created"),
@@ -41,6 +41,12 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         failed(&cannot, &was, &f, again)
     })?;
     verbosity.info(format!("{name} is ready"));
+    if let Some(newer) = version.filter(|v| *v > sql::VERSION) {
+        verbosity.info(format!(
+            "{name} has version {newer}, and this lease knows version {} (install a newer lease)",
+            sql::VERSION
+        ));
+    }
     if args.with_fencing {
         let schema = table.schema_shown();
         let what = format!("{schema}.lease_check_fence");

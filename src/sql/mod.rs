@@ -18,6 +18,15 @@ pub use self::table::{Table, quote};
 /// Ends the transaction of an operation. Held back until the answer has arrived in time.
 pub const COMMIT: &str = "COMMIT";
 
+/// The version of the table that this program makes; it stands in `mark.sql`.
+pub const VERSION: u32 = 1;
+
+/// The version that a comment on the table notes; `None` if it is somebody else's comment.
+#[must_use]
+pub fn version(comment: &str) -> Option<u32> {
+    comment.strip_prefix("lease table, version ")?.parse().ok()
+}
+
 /// The name of the table in the files.
 const TABLE: &str = r#""public"."lease""#;
 
@@ -59,9 +68,10 @@ pub struct Statements {
     pub create: String,
     pub safe_default: String,
     pub make_lock: String,
-    pub exists: String,
     pub misshapen: String,
     pub fence_default: String,
+    pub mark: String,
+    pub version: String,
     /// The table's quoted name, for the statements that look it up in the catalogue.
     pub table: String,
     /// The table's name for people.
@@ -84,9 +94,10 @@ impl Statements {
             create: fill(include_str!("create.sql")),
             safe_default: fill(include_str!("safe_default.sql")),
             make_lock: fill(include_str!("make_lock.sql")),
-            exists: fill(include_str!("exists.sql")),
             misshapen: fill(include_str!("misshapen.sql")),
             fence_default: fill(include_str!("fence_default.sql")),
+            mark: fill(include_str!("mark.sql")),
+            version: fill(include_str!("version.sql")),
             table: table.quoted(),
             shown: table.shown(),
         }
@@ -103,7 +114,8 @@ fn without_comments(text: &str) -> String {
 /// own; nothing in it depends on the search path.
 #[must_use]
 pub fn script(table: &Table) -> String {
-    format!("{};\n", Statements::new(table).create)
+    let Statements { create, mark, .. } = Statements::new(table);
+    format!("{create};\n{mark};\n")
 }
 
 #[cfg(test)]
@@ -120,6 +132,14 @@ mod tests {
             assert!(!text.contains(TABLE), "{text}");
             assert!(text.contains(r#""jobs"."lease""#), "{text}");
         }
+    }
+
+    #[test]
+    fn the_version_that_is_noted_is_the_one_that_is_read() {
+        let s = Statements::new(&Table::parse("jobs.lease").expect("a table"));
+        let comment = s.mark.split('\'').nth(1).expect("a comment");
+        assert_eq!(version(comment), Some(VERSION));
+        assert_eq!(version("our locks"), None);
     }
 
     #[test]

@@ -289,7 +289,7 @@ pub(super) fn row(r: &PgRow) -> Result<Row, Failure> {
 
 /// A column by its name, of the type that it has in a lease table. Somebody else's table of the same name may have another
 /// one, and a `timestamp` without time zone is another instant for each session that has another time zone.
-fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, name: &str) -> Result<T, Failure> {
+pub(super) fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, name: &str) -> Result<T, Failure> {
     r.try_get(name).map_err(|_| {
         let column = r.columns().iter().find(|column| column.name() == name);
         let found = column.map_or("missing", |column| column.type_().name());

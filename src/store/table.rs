@@ -7,7 +7,7 @@ use postgres::types::Type;
 
 use super::bounded::Answer;
 use super::operate::Plan;
-use super::outcome::{query, refuse_misshapen};
+use super::outcome::{cell, query, refuse_misshapen};
 use super::{Failure, Store};
 use crate::clock::BootTime;
 use crate::connect::Access;
@@ -25,11 +25,12 @@ impl Store {
         )
     }
 
-    /// Makes the table where it is missing.
+    /// Makes the table where it is missing. Notes the version of one that has no comment, if this role owns it. Answers the
+    /// version that is noted; `None` if there is another comment, or none.
     ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
-    pub fn make_table(&self) -> Result<(), Failure> {
+    pub fn make_table(&self) -> Result<Option<u32>, Failure> {
         self.make_table_by(BootTime::now() + self.limit)
     }
 
@@ -61,7 +62,7 @@ impl Store {
         answered.map(|_| ())
     }
 
-    pub(super) fn make_table_by(&self, by: BootTime) -> Result<(), Failure> {
+    pub(super) fn make_table_by(&self, by: BootTime) -> Result<Option<u32>, Failure> {
         let plan = Plan {
             what: "make the table",
             access: Access::Write,
@@ -75,16 +76,28 @@ impl Store {
             let (statements, name) = (Arc::clone(&self.statements), name.clone());
             move |client: &mut Client| {
                 query(client, &statements.make_lock, &[(&name, Type::TEXT)])?;
-                let exists = query(client, &statements.exists, &[(&name, Type::TEXT)])?;
-                let exists: bool = exists.first().is_some_and(|r| r.get(0));
-                if !exists {
-                    client
-                        .batch_execute(&statements.create)
-                        .map_err(|e| Failure::from_postgres(&e))?;
-                }
+                // CREATE TABLE IF NOT EXISTS demands the CREATE privilege even if the table exists.
+                let found = query(client, &statements.version, &[(&name, Type::TEXT)])?;
+                let (comment, is_owner) = match found.first() {
+                    Some(table) => (
+                        cell::<Option<String>>(table, "comment")?,
+                        cell(table, "is_owner")?,
+                    ),
+                    None => {
+                        run(client, &statements.create)?;
+                        (None, true)
+                    }
+                };
                 refuse_misshapen(client, &statements)?;
+                let version = match comment {
+                    None if is_owner => {
+                        run(client, &statements.mark)?;
+                        Some(sql::VERSION)
+                    }
+                    comment => comment.as_deref().and_then(sql::version),
+                };
                 Ok(Answer {
-                    answer: (),
+                    answer: version,
                     wrote: true,
                 })
             }
@@ -95,7 +108,13 @@ impl Store {
                 self.table.shown(),
                 sql::quote(self.settings.user())
             ))),
-            answered => answered.map(|_| ()),
+            answered => answered.map(|sent| sent.answer),
         }
     }
+}
+
+fn run(client: &mut Client, script: &str) -> Result<(), Failure> {
+    client
+        .batch_execute(script)
+        .map_err(|e| Failure::from_postgres(&e))
 }

@@ -315,3 +315,34 @@ fn a_schema_that_may_not_be_used_is_part_of_the_advice() {
     server.psql_in(&database, advice);
     claim().expect_code(0);
 }
+
+#[test]
+fn init_notes_the_version_of_the_table_and_leaves_another_comment_alone() {
+    let server = shared();
+    let comment = "SELECT obj_description('public.lease'::regclass)";
+    let database = database(server);
+    let url = server.url_for("postgres", &database);
+    let init = || Lease::new(["init"]).url(&url).output().expect_code(0);
+    Lease::new(["claim", "k"]).url(&url).output().expect_code(0);
+    let noted = server.psql_in(&database, comment);
+    assert_eq!(noted, "lease table, version 1");
+    // One that an older program made gets it from its owner; anybody else's init does no harm.
+    server.psql_in(&database, "COMMENT ON TABLE public.lease IS NULL");
+    let role = format!("no_owner_{}", crate::support::serial());
+    server.psql(&format!("CREATE ROLE {role} LOGIN"));
+    let stranger = server.url_for(&role, &database);
+    Lease::new(["init"]).url(&stranger).output().expect_code(0);
+    assert_eq!(server.psql_in(&database, comment), "");
+    init();
+    assert_eq!(server.psql_in(&database, comment), noted);
+    server.psql_in(&database, "COMMENT ON TABLE public.lease IS 'our locks'");
+    init();
+    assert_eq!(server.psql_in(&database, comment), "our locks");
+    server.psql_in(
+        &database,
+        "COMMENT ON TABLE public.lease IS 'lease table, version 7'",
+    );
+    let told = init().stderr;
+    assert!(told.contains("public.lease has version 7"), "{told}");
+    assert!(told.contains("install a newer lease"), "{told}");
+}

@@ -51,7 +51,7 @@ fn psql_runs_each_statement_of_the_source_as_it_is() {
         assert!(text.starts_with("-- "), "{name} has no contract");
         let script = match name {
             "begin" | "begin_read" => format!("{text};\nROLLBACK;"),
-            "create" | "safe_default" => format!("BEGIN;\n{text};\nROLLBACK;"),
+            "create" | "mark" | "safe_default" => format!("BEGIN;\n{text};\nROLLBACK;"),
             _ => format!("PREPARE {name} AS\n{text};"),
         };
         psql(&url, &script);
