@@ -4,6 +4,7 @@
 //! may take; the deadline is kept elsewhere.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub enum Beat {
 #[derive(Debug)]
 pub struct Heartbeat {
     stop: Arc<Interrupt>,
+    /// Whether a renewal is under way, and not reported yet.
+    renewing: Arc<AtomicBool>,
 }
 
 impl Heartbeat {
@@ -45,15 +48,30 @@ impl Heartbeat {
     ) -> std::io::Result<Self> {
         let stop = Arc::new(Interrupt::new());
         let stopped = Arc::clone(&stop);
+        let renewing = Arc::new(AtomicBool::new(false));
+        let is_renewing = Arc::clone(&renewing);
         thread::Builder::new()
             .name("lease-heartbeat".to_owned())
-            .spawn(move || beat(&store, &lease, timing, (sent, took), &stopped, &tell))?;
-        Ok(Self { stop })
+            .spawn(move || {
+                beat(
+                    &store,
+                    &lease,
+                    timing,
+                    (sent, took),
+                    &stopped,
+                    &is_renewing,
+                    &tell,
+                );
+            })?;
+        Ok(Self { stop, renewing })
     }
 
-    /// No renewal is sent any more. One that is on its way finds the term released, or extends it before it is.
-    pub fn stop(&self) {
+    /// No renewal is sent any more. One that is on its way finds the term released, or extends it before it is; answers
+    /// whether there is one.
+    #[must_use]
+    pub fn stop(&self) -> bool {
         self.stop.raise();
+        self.renewing.load(Ordering::SeqCst)
     }
 }
 
@@ -63,14 +81,19 @@ fn beat(
     timing: Timing,
     (sent, took): (BootTime, Duration),
     stop: &Interrupt,
+    renewing: &AtomicBool,
     tell: &impl Fn(Beat),
 ) {
     let mut renewals = Renewals::new(timing, took);
     let mut next = renewals.next_beat(sent);
     let mut stop_at = timing.stop_at(timing.deadline(sent));
     loop {
+        renewing.store(false, Ordering::SeqCst);
         stop.sleep(next.remaining());
+        // Before the look at the other flag: whoever raises that one looks at this one afterwards.
+        renewing.store(true, Ordering::SeqCst);
         if stop.is_raised() {
+            renewing.store(false, Ordering::SeqCst);
             return;
         }
         let began = BootTime::now();

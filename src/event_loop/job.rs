@@ -152,9 +152,11 @@ impl EventLoop {
         }
     }
 
-    pub(super) fn stop_heartbeat(&mut self) {
-        if let Some(heartbeat) = self.job.as_mut().and_then(|c| c.heartbeat.take()) {
-            heartbeat.stop();
+    pub(super) fn stop_heartbeat(&mut self, events: &mut VecDeque<Event>) {
+        if let Some(heartbeat) = self.job.as_mut().and_then(|c| c.heartbeat.take())
+            && heartbeat.stop()
+        {
+            events.push_back(Event::RenewalInDoubt);
         }
     }
 

@@ -26,7 +26,7 @@ use crate::heartbeat::Beat;
 use crate::output::{self, Level, StderrWriter};
 use crate::process::{self, Change, Children, StopOutcome};
 use crate::signals::Caught;
-use crate::store::Failure;
+use crate::store::{Applied, Failure};
 use crate::supervise::{Action, Event, Outcome, Plan, Report, Supervisor};
 
 /// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
@@ -150,6 +150,9 @@ impl EventLoop {
                 events.push_back(Event::Renewed(granted));
             }
             Input::Beat(Beat::Failed(failure)) => {
+                if failure.applied == Applied::Unknown {
+                    events.push_back(Event::RenewalInDoubt);
+                }
                 events.push_back(Event::RenewFailed(why_not_renewed(&failure)))
             }
             Input::Beat(Beat::Lost(loss)) => events.push_back(Event::Lost(loss)),
@@ -180,7 +183,7 @@ impl EventLoop {
             Action::StartHeartbeat { term, sent, took } => {
                 self.start_heartbeat(term, sent, took, events);
             }
-            Action::StopHeartbeat => self.stop_heartbeat(),
+            Action::StopHeartbeat => self.stop_heartbeat(events),
             Action::Signal(signal) => self.signal_job(signal),
             Action::TellWatchdog(word) => self.tell_watchdog(word, events),
             Action::ReplaceWatchdog(word) => {

@@ -216,7 +216,12 @@ fn given_up(key: &str, what: &NotReleased) -> String {
     } else {
         "expires"
     };
-    let expiry = format!("{expires} at {}{without}", what.expires_at);
+    let later = if what.may_last_longer {
+        " or later"
+    } else {
+        ""
+    };
+    let expiry = format!("{expires} at {}{later}{without}", what.expires_at);
     not_released(key, what.is_unknown, &what.failure, &expiry)
 }
 

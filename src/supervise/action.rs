@@ -183,7 +183,9 @@ pub struct NotReleased {
     pub is_unknown: bool,
     /// Until when the lease stays, by the server's clock.
     pub expires_at: ServerTime,
-    /// Whether that is certain to be past.
+    /// Whether it may stay longer, by a renewal that got no answer.
+    pub may_last_longer: bool,
+    /// Whether the expiry is certain to be past.
     pub has_expired: bool,
     /// For how long after the claim the key was to stay closed.
     pub hold: Duration,

@@ -95,6 +95,8 @@ pub enum Event {
     Renewed(Granted),
     /// A renewal failed in a way that may pass; a fragment for a message.
     RenewFailed(String),
+    /// A renewal may have been applied, or may still be, without an answer.
+    RenewalInDoubt,
     /// The database said that the term is over.
     Lost(Loss),
     /// The thread that renews could not be started; a fragment for a message.

@@ -247,3 +247,48 @@ fn a_lease_that_is_only_not_renewed_in_time_is_not_called_lost() {
         }
     }
 }
+
+#[test]
+fn a_lease_that_an_unanswered_renewal_may_have_extended_expires_then_or_later() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    for is_under_way in [true, false] {
+        let key = key();
+        let options = ["--ttl", "10m", "--heartbeat", "2s", "--db-timeout", "3s"];
+        let run = run_script(&options, &key, "echo ready; read end; exit 7")
+            .open_input()
+            .url(proxy.url())
+            .spawn();
+        run.wait_for_line("ready");
+        let expiry = || {
+            column(
+                &server,
+                &key,
+                "to_char(expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')",
+            )
+        };
+        let known = expiry();
+        proxy.at_next_commits(1, AtCommit::HoldAnswer);
+        until("it is renewed, and nobody hears of it", || {
+            expiry() != known
+        });
+        proxy.stall();
+        if !is_under_way {
+            run.wait_for_line("cannot renew");
+        }
+        run.close_input();
+        let out = run.wait().expect_code(7);
+        let line = out.stderr.lines().last().expect("a line");
+        assert!(
+            line.starts_with(&format!("lease: cannot release {key}: ")),
+            "{out}"
+        );
+        assert!(
+            line.ends_with(&format!("; it expires at {known} or later")),
+            "{out}"
+        );
+        proxy.cut();
+        proxy.resume();
+    }
+}

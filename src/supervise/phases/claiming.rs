@@ -118,6 +118,7 @@ impl Supervisor {
             | Event::Release(_)
             | Event::Renewed(_)
             | Event::RenewFailed(_)
+            | Event::RenewalInDoubt
             | Event::Lost(_)
             | Event::NoHeartbeat(_)
             | Event::JobExited(..)

@@ -179,7 +179,11 @@ impl Guarding {
             Event::StayedAwake(signal) => self.stayed_awake(signal, out),
             Event::WatchdogDied => self.watchdog_died(out),
             Event::Unprotected(message) => self.unprotected(now, message, out),
-            Event::Tick | Event::Claim(_) | Event::Start(_) | Event::Release(_) => {}
+            Event::Tick
+            | Event::RenewalInDoubt
+            | Event::Claim(_)
+            | Event::Start(_)
+            | Event::Release(_) => {}
         }
         None
     }

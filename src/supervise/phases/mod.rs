@@ -20,6 +20,8 @@ struct HeldTerm {
     granted: Granted,
     /// Until when the lease stays by this machine's clock, and rather too late: counted from when the answer was seen.
     stays_until: BootTime,
+    /// Whether a later renewal may have been applied without an answer.
+    may_last_longer: bool,
 }
 
 impl HeldTerm {
@@ -27,7 +29,14 @@ impl HeldTerm {
         Self {
             granted,
             stays_until: seen + ttl.get(),
+            may_last_longer: false,
         }
+    }
+
+    /// A renewal has got no answer until `now`. A ttl is more than enough time for it to arrive.
+    fn doubt(&mut self, now: BootTime, ttl: Ttl) {
+        self.may_last_longer = true;
+        self.stays_until = now + ttl.get() * 2;
     }
 
     /// Whether somebody else has claimed the key, and not before this term had expired. Both times are the server's, and
@@ -128,6 +137,9 @@ impl Supervisor {
     ) -> Phase {
         if let Event::Renewed(renewed) = &event {
             held = HeldTerm::new(renewed.clone(), now, self.ttl());
+        }
+        if event == Event::RenewalInDoubt {
+            held.doubt(now, self.ttl());
         }
         let Some(finish) = guarding.handle(now, event, out) else {
             return Phase::Guarding(guarding, held);

@@ -122,6 +122,11 @@ impl Supervisor {
                 }
                 releasing.next_at = Some(again);
             }
+            // One that was under way when the heartbeat was stopped.
+            Event::Renewed(renewed) => {
+                releasing.held = HeldTerm::new(renewed, now, self.ttl());
+            }
+            Event::RenewalInDoubt => releasing.held.doubt(now, self.ttl()),
             Event::Signal(signal) if ends_a_wait(signal) => releasing.asked_to_leave = true,
             Event::Tick
             | Event::Signal(_)
@@ -131,7 +136,6 @@ impl Supervisor {
             | Event::StayedAwake(_)
             | Event::Claim(_)
             | Event::Start(_)
-            | Event::Renewed(_)
             | Event::RenewFailed(_)
             | Event::Lost(_)
             | Event::NoHeartbeat(_)
@@ -216,6 +220,7 @@ impl Supervisor {
             failure,
             is_unknown,
             expires_at: releasing.held.granted.grant.expires_at,
+            may_last_longer: releasing.held.may_last_longer,
             has_expired: now >= releasing.held.stays_until,
             hold: releasing.hold,
         })));

@@ -109,6 +109,7 @@ impl Supervisor {
             Event::WatchdogDied
             | Event::Unprotected(_)
             | Event::StayedAwake(_)
+            | Event::RenewalInDoubt
             | Event::Claim(_)
             | Event::Start(_)
             | Event::Release(_)
@@ -173,6 +174,7 @@ impl Supervisor {
             | Event::Release(_)
             | Event::Renewed(_)
             | Event::RenewFailed(_)
+            | Event::RenewalInDoubt
             | Event::Lost(_)
             | Event::NoHeartbeat(_)
             | Event::JobExited(..)

@@ -25,6 +25,7 @@ fn events(now: BootTime) -> Vec<Event> {
         Event::Leftovers(Leftovers::Unknown { reached: false }),
         renewed(now + TTL),
         Event::RenewFailed("no route".to_owned()),
+        Event::RenewalInDoubt,
         Event::Lost(Loss::NoRow),
         Event::Lost(Loss::Expired),
         Event::NoHeartbeat("x".to_owned()),

@@ -150,6 +150,7 @@ impl Witness {
             | Event::StayedAwake(_)
             | Event::WatchdogDied
             | Event::Unprotected(_)
+            | Event::RenewalInDoubt
             | Event::Tick => true,
         }
     }
@@ -225,6 +226,7 @@ impl Witness {
             Event::JobExited(..) => self.leader_gone = true,
             Event::Leftovers(found) => self.group_over = self.leader_gone && self.is_over(*found),
             Event::RenewFailed(_)
+            | Event::RenewalInDoubt
             | Event::Lost(_)
             | Event::Unprotected(_)
             | Event::Signal(_)
