@@ -84,16 +84,6 @@ impl Fault {
     }
 }
 
-/// The text of an error of the operating system, without the number that the standard library adds.
-#[must_use]
-pub fn os_error_text(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error ") {
-        Some((words, _)) => words.to_lowercase(),
-        None => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,7 @@
 //! | [`clock`] | the one reading of a local clock |
 //! | [`interrupt`] | ending a wait from another thread |
 //! | [`fault`] | SQLSTATEs told apart |
+//! | [`text`] | text from elsewhere, made fit for one line of a message |
 //! | [`sql`] | every statement |
 //! | [`fencing`] | the SQL by which a resource refuses a stale holder |
 //! | [`timing`] | every duration, and every inequality between durations |
@@ -36,6 +37,7 @@
 //! | [`output`] | text, shell and JSON; escaping |
 //! | [`event_loop`] | the one event loop of a run and of a claim |
 //! | [`commands`] | one file a verb |
+//! | [`usage`] | wrong usage: one line that says what would be right |
 
 pub mod cli;
 pub mod clock;
@@ -55,18 +57,19 @@ pub mod signals;
 pub mod sql;
 pub mod store;
 pub mod supervise;
+pub mod text;
 pub mod timing;
 pub mod watchdog;
 
-mod usage;
+pub mod usage;
 
 use crate::cli::{Cli, Command};
 use crate::commands::{Ending, ReportedError};
 use crate::connect::SettingsError;
 use crate::exit::Exit;
-use crate::fault::os_error_text;
 use crate::lease::Invalid;
 use crate::store::Failure;
+use crate::text::os_error_text;
 
 /// Parses, dispatches, says one line if something went wrong, and leaves.
 pub fn main() -> ! {

@@ -8,13 +8,14 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::cli::{Cli, RUN_USAGE, lacks, shown, without_passwords};
 use crate::commands::Ending;
 use crate::exit::Exit;
-use crate::fault::os_error_text;
 use crate::output;
+use crate::text::os_error_text;
 
 use verbs::joined;
 
 /// Answers what the parser of the command line did not accept: help and version on stdout, anything else as one line.
-pub(crate) fn refuse(error: &clap::Error) -> Ending {
+#[must_use]
+pub fn refuse(error: &clap::Error) -> Ending {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion

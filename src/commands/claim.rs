@@ -11,12 +11,12 @@ use crate::cli::{ClaimArgs, Common};
 use crate::clock::BootTime;
 use crate::event_loop::{Claimant, EventLoop, Input};
 use crate::exit::Exit;
-use crate::fault::os_error_text;
 use crate::lease::Grant;
 use crate::output::{self, StderrWriter};
 use crate::signals;
 use crate::store::{Applied, Store};
 use crate::supervise::{Granted, Outcome, Plan, Purpose};
+use crate::text::os_error_text;
 use crate::timing::{self, Extension, Ttl};
 
 /// Claims and prints the term.

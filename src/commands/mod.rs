@@ -16,12 +16,12 @@ use anyhow::Context as _;
 use crate::cli::{Common, TermFormat};
 use crate::connect::Settings;
 use crate::exit::Exit;
-use crate::fault::os_error_text;
 use crate::job::Ended;
 use crate::lease::{Fence, Grant, Holder, Invalid, Key, Lease};
 use crate::output::{self, Verbosity};
 use crate::store::{Applied, Failure, Store};
 use crate::supervise::Outcome;
+use crate::text::os_error_text;
 use crate::timing::{self, Ttl};
 
 /// How the process ends.

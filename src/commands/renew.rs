@@ -6,10 +6,10 @@ use super::{Ending, failed, store, term, term_text, too_slow, verbosity};
 use crate::cli::{Common, Renew};
 use crate::clock::BootTime;
 use crate::exit::Exit;
-use crate::fault::os_error_text;
 use crate::lease::{Loss, Renewal};
 use crate::output;
 use crate::store::Sent;
+use crate::text::os_error_text;
 use crate::timing::{self, Extension, Ttl};
 
 /// Renews and prints the term.

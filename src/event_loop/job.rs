@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::{EventLoop, Input};
 use crate::clock::BootTime;
-use crate::fault::os_error_text;
 use crate::heartbeat::Heartbeat;
 use crate::job::{Foreground, Leftovers, OnLoss, Signal};
 use crate::lease::Lease;
@@ -15,6 +14,7 @@ use crate::output;
 use crate::process::{self, Job, Launch, NoProgram, SpawnError, Terminal};
 use crate::signals::Caught;
 use crate::supervise::{Event, NotStarted, StartAnswer, Word};
+use crate::text::os_error_text;
 use crate::timing::Timing;
 use crate::watchdog::Watchdog;
 

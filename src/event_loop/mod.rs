@@ -21,13 +21,13 @@ pub use self::database::Claimant;
 use self::database::{Database, Request};
 pub use self::job::JobControl;
 use crate::clock::BootTime;
-use crate::fault::os_error_text;
 use crate::heartbeat::Beat;
 use crate::output::{self, Level, StderrWriter};
 use crate::process::{self, Change, Children, StopOutcome};
 use crate::signals::Caught;
 use crate::store::{Applied, Failure};
 use crate::supervise::{Action, Event, Outcome, Plan, Report, Supervisor};
+use crate::text::os_error_text;
 
 /// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
 const SLICE: Duration = Duration::from_secs(1);

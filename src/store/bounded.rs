@@ -18,8 +18,9 @@ use postgres::Client;
 use super::failure::Failure;
 use crate::clock::BootTime;
 use crate::connect::{self, Access, Settings};
-use crate::fault::{Fault, os_error_text};
+use crate::fault::Fault;
 use crate::sql::{self, Limits};
+use crate::text::os_error_text;
 use crate::timing;
 
 /// There is no connection yet; the thread itself knows when to give up, and then says what each host did.

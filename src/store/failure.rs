@@ -5,6 +5,7 @@ use std::fmt;
 use postgres::error::{DbError, ErrorPosition};
 
 use crate::fault::Fault;
+use crate::text::one_line;
 
 /// Whether what was asked for may have happened all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,11 +241,6 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
         | Fault::Login
         | Fault::Refused => None,
     }
-}
-
-/// A message is a line: server messages may hold more.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn innermost(error: &dyn std::error::Error) -> String {
