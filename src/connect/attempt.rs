@@ -1,4 +1,4 @@
-//! One host: its addresses, and the ways that `sslmode` allows.
+//! One host: its addresses, with the encryption that `sslmode` allows.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,30 +13,32 @@ use tokio::time::Instant;
 use crate::clock::BootTime;
 use crate::fault::Fault;
 
-use super::handshake::Prepared;
-use super::passfile::{self, Lookup, Place};
-use super::places::{self, Address};
-use super::reason::{Reason, Stage};
+use super::error::{ConnectError, Stage};
+use super::resolve::{self, Address};
 use super::session;
-use super::settings::{Host, Settings};
-use super::values::{CertMode, ChannelBinding, SslMode, Target};
-use super::wire::{Connector, Cover, Handshake};
+use super::settings::{
+    CertMode, ChannelBinding, Host, Passfile, PassfileEntry, Settings, SslMode, Target,
+    find_password, read_passfile,
+};
+use super::time_limit::within;
+use super::tls::{self, Prepared};
+use super::wire::{Connector, Encryption, Handshake};
 
-/// How long a connection outlives its purpose: whoever waits for it must have stopped waiting before it breaks, so that
-/// the reason given is the right one.
+/// How long a connection lasts beyond its time limit. The caller gives up first, so that the error in its message is the
+/// time limit.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What every try has in common.
+/// What all attempts have in common.
 #[derive(Clone)]
 pub(super) struct Attempt {
     settings: Arc<Settings>,
     application_name: String,
-    /// The text of the password file, read anew for each connection as libpq does: a password may be changed while a
+    /// The text of the password file. As in libpq, it is read for each connection, because a password may change while a
     /// job runs.
     passwords: Option<String>,
-    /// When a connection ends by itself, a little after whoever asked for it has given up.
+    /// When a connection ends by itself.
     end: Instant,
-    /// TLS, or why it can't be had: files that are wrong matter only once TLS is wanted.
+    /// The preparation for TLS, or why it failed. A failure matters only for an attempt with TLS.
     tls: Result<Prepared, String>,
 }
 
@@ -45,9 +47,9 @@ impl Attempt {
         let passwords = settings
             .passfile
             .as_deref()
-            .and_then(|path| match passfile::read(path) {
-                Lookup::Text(text) => Some(text),
-                Lookup::Nothing | Lookup::Unusable(_) => None,
+            .and_then(|path| match read_passfile(path) {
+                Passfile::Text(text) => Some(text),
+                Passfile::Missing | Passfile::Unusable(_) => None,
             });
         let needed = settings.tls.mode != SslMode::Disable
             && settings
@@ -62,7 +64,7 @@ impl Attempt {
             passwords,
             end: Instant::now() + by.remaining() + GRACE,
             tls: if needed {
-                settings.tls.prepare()
+                tls::prepare(&settings.tls)
             } else {
                 Err("TLS is off".to_owned())
             },
@@ -76,40 +78,40 @@ impl Attempt {
         host: &Host,
         target: Target,
         share: Duration,
-    ) -> Result<Client, Vec<(String, Reason)>> {
+    ) -> Result<Client, Vec<(String, ConnectError)>> {
         let end = BootTime::now() + share;
-        let addresses = places::addresses(host, share, self.settings.shuffle)
-            .map_err(|r| vec![(places::name_of(host), r)])?;
-        let mut reasons = Vec::new();
+        let addresses = resolve::addresses(host, share, self.settings.shuffle)
+            .map_err(|r| vec![(resolve::name_of(host), r)])?;
+        let mut errors = Vec::new();
         for (at, address) in addresses.iter().enumerate() {
             let left = end.remaining() / u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
             let limit = self.settings.connect_timeout.map_or(left, |t| t.min(left));
             let (this, its_host, its_address) = (self.clone(), host.clone(), address.clone());
-            let tried = places::within(limit, move || {
+            let tried = within(limit, move || {
                 this.address(&its_host, &its_address, target, limit)
             });
             match tried.unwrap_or_else(Err) {
                 Ok(client) => return Ok(client),
-                Err(reason) => {
-                    let login = reason.fault == Fault::Login;
-                    reasons.push((places::label(host, address, addresses.len()), reason));
+                Err(error) => {
+                    let login = error.fault == Fault::Login;
+                    errors.push((resolve::label(host, address, addresses.len()), error));
                     if login {
                         break;
                     }
                 }
             }
         }
-        Err(reasons)
+        Err(errors)
     }
 
-    /// Tries one address, in the ways that `sslmode` allows: the second one only where libpq takes a second one.
+    /// Tries one address, and a second time with the other encryption where libpq does so.
     fn address(
         &self,
         host: &Host,
         address: &Address,
         target: Target,
         limit: Duration,
-    ) -> Result<Client, Reason> {
+    ) -> Result<Client, ConnectError> {
         let client = match self.settings.tls.mode {
             SslMode::Disable => self.once(host, address, limit, Way::Plain),
             _ if matches!(address, Address::Socket(_)) => {
@@ -149,19 +151,19 @@ impl Attempt {
                 self.once(host, address, limit, Way::Required)
             }
         };
-        let client = client.map_err(|(reason, _)| reason)?;
+        let client = client.map_err(|(error, _)| error)?;
         session::fits(client, target)
     }
 
-    /// One connection in one way; with the reason, whether it was encrypted.
+    /// One attempt. The error comes with whether the connection was encrypted.
     fn once(
         &self,
         host: &Host,
         address: &Address,
         limit: Duration,
         way: Way,
-    ) -> Result<Client, (Reason, bool)> {
-        descriptors().map_err(|error| (Reason::of_io(&error), false))?;
+    ) -> Result<Client, (ConnectError, bool)> {
+        descriptors().map_err(|error| (ConnectError::of_io(&error), false))?;
         let settings = &self.settings;
         let mut config = Config::new();
         config
@@ -195,26 +197,28 @@ impl Attempt {
             Address::Socket(path) => {
                 if settings.require_auth.is_some() || settings.tls.cert_mode == CertMode::Require {
                     return Err((
-                        Reason::new(
+                        ConnectError::new(
                             Fault::Refused,
-                            "require_auth and sslcertmode=require can't be honoured on a socket",
+                            "require_auth and sslcertmode=require are not supported on a Unix socket",
                         ),
                         false,
                     ));
                 }
                 config.host_path(path).ssl_mode(CrateSslMode::Disable);
-                return config.connect(NoTls).map_err(|e| (Reason::of(&e), false));
+                return config
+                    .connect(NoTls)
+                    .map_err(|e| (ConnectError::of(&e), false));
             }
             Address::Ip(ip) => *ip,
         };
-        // The name is not used: the connector knows which one the certificate has to bear.
+        // This name is not used. The connector knows the one that the certificate must be for.
         config.host("server").hostaddr(ip);
         config
             .ssl_mode(CrateSslMode::Require)
             .ssl_negotiation(SslNegotiation::Direct);
         let encrypted = Arc::new(AtomicBool::new(false));
         let connector = Connector {
-            cover: self.cover(host, ip, way).map_err(|r| (r, false))?,
+            encryption: self.encryption(host, ip, way).map_err(|r| (r, false))?,
             methods: settings.require_auth,
             cert_mode: settings.tls.cert_mode,
             encrypted: Arc::clone(&encrypted),
@@ -223,22 +227,22 @@ impl Attempt {
         };
         config
             .connect(connector)
-            .map_err(|e| (Reason::of(&e), encrypted.load(Ordering::Acquire)))
+            .map_err(|e| (ConnectError::of(&e), encrypted.load(Ordering::Acquire)))
     }
 
-    fn cover(&self, host: &Host, ip: IpAddr, way: Way) -> Result<Cover, Reason> {
+    fn encryption(&self, host: &Host, ip: IpAddr, way: Way) -> Result<Encryption, ConnectError> {
         if way == Way::Plain {
-            return Ok(Cover::Plain);
+            return Ok(Encryption::Plain);
         }
         if host.name.is_none() && self.settings.tls.mode == SslMode::VerifyFull {
-            return Err(Reason::new(
+            return Err(ConnectError::new(
                 Fault::Refused,
-                "sslmode=verify-full needs host beside hostaddr: the name that the certificate has to bear",
+                "sslmode=verify-full needs host as well as hostaddr: the certificate must be for that name",
             ));
         }
-        let prepared = self.tls.clone().map_err(|why| Reason {
+        let prepared = self.tls.clone().map_err(|why| ConnectError {
             stage: Stage::Handshake,
-            ..Reason::new(Fault::Refused, why)
+            ..ConnectError::new(Fault::Refused, why)
         })?;
         let handshake = Handshake {
             prepared,
@@ -246,9 +250,9 @@ impl Attempt {
             direct: self.settings.tls.direct,
         };
         Ok(if way == Way::Required {
-            Cover::Required(handshake)
+            Encryption::Required(handshake)
         } else {
-            Cover::IfOffered(handshake)
+            Encryption::IfOffered(handshake)
         })
     }
 
@@ -257,13 +261,13 @@ impl Attempt {
         settings.password.clone().or_else(|| {
             let text = self.passwords.as_deref()?;
             host.for_passfile().iter().find_map(|name| {
-                let place = Place {
+                let entry = PassfileEntry {
                     host: name,
                     port: host.port,
                     database: &settings.database,
                     user: &settings.user,
                 };
-                passfile::find(text, &place)
+                find_password(text, &entry)
             })
         })
     }
@@ -276,19 +280,19 @@ enum Way {
     Required,
 }
 
-/// The reasons of both ways, unless the second one adds nothing.
-fn both(first: Reason, way: &str, second: Reason) -> Reason {
+/// The errors of both attempts, unless they are equal.
+fn both(first: ConnectError, way: &str, second: ConnectError) -> ConnectError {
     if first.text == second.text {
         return second;
     }
-    Reason {
+    ConnectError {
         text: format!("{}; {way}: {}", first.text, second.text),
         ..second
     }
 }
 
-/// Whether there are descriptors to be had for a connection. The `postgres` crate makes an event loop of three and
-/// panics without them, which in the release build would end a run whose next try might have found some.
+/// Checks that there are enough free file descriptors for a connection. The `postgres` crate needs three for an event loop,
+/// and panics without them. That would end a run, although the next attempt might succeed.
 fn descriptors() -> io::Result<()> {
     let two = io::pipe()?;
     let four = io::pipe()?;
@@ -301,11 +305,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_ways_that_fail_alike_are_told_once() {
-        let reason = |text: &str| Reason::new(Fault::Login, text);
-        assert_eq!(both(reason("a"), "with TLS", reason("a")).text, "a");
+    fn two_attempts_that_fail_alike_are_reported_once() {
+        let error = |text: &str| ConnectError::new(Fault::Login, text);
+        assert_eq!(both(error("a"), "with TLS", error("a")).text, "a");
         assert_eq!(
-            both(reason("a"), "with TLS", reason("b")).text,
+            both(error("a"), "with TLS", error("b")).text,
             "a; with TLS: b"
         );
     }

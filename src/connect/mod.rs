@@ -1,103 +1,82 @@
-//! Where the database is, and opening a connection to it within a time limit.
+//! Opens a connection to the database within a time limit.
 //!
-//! People have one way of saying where their database is, and it works in `psql`. It has to work here, word for
-//! word: a URI or a `key=value` string, PG* variables, a service file, a password file, the six degrees of `sslmode`.
-//! The `postgres` crate's own reader of connection strings knows a third of that, and reads some of it differently, so
-//! it is not used.
+//! The settings of `psql` must have the same meaning here: a URI or a `key=value` string, PG* variables, a service file, a
+//! password file, the six values of `sslmode`. The `postgres` crate reads connection strings too, but it knows a third of
+//! that, and reads some of it differently. So it gets the settings one by one.
 //!
-//! | file | what happens there |
+//! | file or room | what it does |
 //! |---|---|
-//! | `keywords` | the words of a connection string and their variables |
-//! | `conninfo`, `uri` | `key=value` strings and URIs, to words |
-//! | `service`, `passfile` | the two files |
-//! | `values`, `options` | what a value may be and means |
-//! | `found` | which value counts, and which may not be left aside; the hosts |
-//! | `settings` | all of it together, with the defaults |
-//! | `tls`, `handshake`, `pem` | what was set about TLS, what a handshake needs, and the files it comes from |
-//! | `verify`, `explain` | whether a certificate is trusted, and why not |
-//! | `wire`, `inbound` | the bytes of a connection: SSLRequest, limits, the way of authentication |
-//! | `open`, `attempt`, `places` | host after host, address after address, each within its share of the time |
-//! | `session` | whether a server is of the wanted kind |
-//! | `reason` | errors, in words |
-
-use std::fmt;
-
-use crate::fault::Fault;
+//! | `settings` | libpq's rules: keywords, URI, conninfo, service file, password file, environment, precedence |
+//! | `tls` | the TLS handshake, and the verification of certificates |
+//! | `wire` | the stream of a connection, and its limits |
+//! | `error` | why a connection attempt failed |
+//! | `time_limit` | work that may hang, within a time limit |
+//! | `resolve` | the addresses of a host |
+//! | `session` | whether a server is acceptable for `target_session_attrs` |
+//! | `attempt` | one host: its addresses, with the encryption that `sslmode` allows |
+//! | `open` | host after host |
 
 mod attempt;
-mod conninfo;
-mod explain;
-mod found;
-mod handshake;
-mod inbound;
-mod keywords;
+mod error;
 mod open;
-mod options;
-mod passfile;
-mod pem;
-mod places;
-mod reason;
-mod service;
+mod resolve;
 mod session;
 mod settings;
-mod surroundings;
+mod time_limit;
 mod tls;
-mod uri;
-mod values;
-mod verify;
 mod wire;
 
-pub use open::open;
-pub use settings::Settings;
+pub use self::open::{Access, OpenError, open};
+pub use self::settings::{Settings, SettingsError};
 
-/// What the connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Reading: any server will do, a standby too.
-    Read,
-    /// Writing: of several hosts, the one that takes writes.
-    Write,
-}
+impl Settings {
+    /// Resolves the settings of the process: the connection string first, then the service file, the environment and the
+    /// defaults.
+    ///
+    /// # Errors
+    /// A string that cannot be read, an unknown setting, one that cannot safely be ignored, or a file of certificates that
+    /// cannot be used.
+    pub fn resolve(given: Option<&str>) -> Result<Self, SettingsError> {
+        Self::resolve_in(given, &|name| {
+            // What is not UTF-8 becomes a character that does not match anything by accident.
+            std::env::var_os(name).map(|v| v.to_string_lossy().into_owned())
+        })
+    }
 
-/// A connection string, variable or file that can't be used. The text names the setting and says what would be right;
-/// it never holds a password.
-#[derive(Debug)]
-pub struct SettingsError {
-    text: String,
-    /// The keyword of the setting, where the text does not say where its value comes from.
-    about: Option<String>,
-}
-
-impl SettingsError {
-    fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            about: None,
+    /// The same, with `variable` for the variables of the environment, so that tests can run in parallel.
+    ///
+    /// # Errors
+    /// As [`Settings::resolve`].
+    pub fn resolve_in(
+        given: Option<&str>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, SettingsError> {
+        let settings = Self::read(given, variable)?;
+        // A file that cannot be used is a wrong setting, not a failed connection. If TLS is optional, libpq goes on
+        // without it.
+        if settings.requires_tls() {
+            tls::prepare(&settings.tls).map_err(SettingsError::in_tls_files)?;
         }
-    }
-
-    /// An error in the value of one setting; `Found` knows where that was found.
-    fn about(keyword: &str, text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            about: Some(keyword.to_owned()),
-        }
+        Ok(settings)
     }
 }
 
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_that_tls_needs_is_a_wrong_setting() {
+        let error = |given: &str| {
+            let nowhere = |name: &str| (name == "HOME").then(|| "/nonexistent".to_owned());
+            let settings = Settings::resolve_in(Some(given), &nowhere);
+            settings.map(drop).map_err(|e| e.to_string())
+        };
+        let text = error("host=h sslmode=verify-full").unwrap_err();
+        assert!(text.contains("root.crt"), "{text}");
+        let text = error("host=h sslmode=require sslcertmode=require").unwrap_err();
+        assert!(text.starts_with("sslcertmode=require"), "{text}");
+        assert_eq!(error("host=/run/pg sslmode=verify-full"), Ok(()));
+        assert_eq!(error("host=h sslmode=prefer sslcertmode=require"), Ok(()));
     }
-}
-
-impl std::error::Error for SettingsError {}
-
-/// Why no connection could be opened.
-#[derive(Debug)]
-pub struct OpenError {
-    /// The kind of failure, of the host that decided it.
-    pub fault: Fault,
-    /// A fragment for a message: every host that was tried, with its reason. Never a password.
-    pub message: String,
 }

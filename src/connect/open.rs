@@ -1,4 +1,4 @@
-//! Host after host, address after address, each within its share of the time.
+//! Opens a connection: host after host, each within its share of the time.
 
 use postgres::Client;
 
@@ -7,24 +7,40 @@ use crate::fault::Fault;
 use crate::sql::quote;
 
 use super::attempt::Attempt;
-use super::reason::Reason;
-use super::settings::{Host, Settings};
-use super::values::Target;
-use super::{Access, OpenError};
+use super::error::ConnectError;
+use super::settings::{Host, Settings, Target};
+
+/// What the connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading: any server, also a standby.
+    Read,
+    /// Writing: of several hosts, the one that accepts writes.
+    Write,
+}
+
+/// Why no connection could be opened.
+#[derive(Debug)]
+pub struct OpenError {
+    /// The kind of failure, of the host that decided it.
+    pub fault: Fault,
+    /// The text of a message: each host that was tried, with its reason. It never contains a password.
+    pub message: String,
+}
 
 /// Opens a connection, before `by`.
 ///
-/// Each host, and each address of one, gets its share of the time that is left: a thread of its own, which is left to
-/// itself when the share is used up. So this call itself is over at `by`, with a reason for each host, whatever hangs. A
-/// connection over TCP ends by itself two seconds after `by`, whatever it is used for then, so that no thread and no socket
-/// is left behind by a server that hangs. A connection over a Unix socket does not.
+/// Each address of each host gets its share of the time, and a thread of its own that is abandoned after that. So this call
+/// returns at `by`, whatever hangs, with a reason for each host. A connection over TCP ends by itself two seconds after
+/// `by`, even if it is in use. So a server that hangs leaves no thread and no socket behind. A connection over a Unix
+/// socket does not end by itself.
 ///
-/// With `target_session_attrs=any`, or `prefer-standby`, and several hosts, [`Access::Write`] looks for the one that
-/// takes writes, which costs one round trip. As in libpq a refused login ends the search, and an explicit
-/// `application_name` wins over the one given here.
+/// With several hosts, and `target_session_attrs=any` or `prefer-standby`, [`Access::Write`] looks for the host that
+/// accepts writes. This costs one round trip. As in libpq, a refused login ends the search, and `application_name` in the
+/// settings wins over the one given here.
 ///
 /// # Errors
-/// When no host could be used; the message names each that was tried, with its reason.
+/// No host could be used. The message names each one that was tried, with its reason.
 pub fn open(
     settings: &Settings,
     application_name: &str,
@@ -59,7 +75,7 @@ pub fn open(
                 Err(reasons) => failures.extend(reasons),
             }
             // libpq: "if a connection is established successfully, but authentication fails, the remaining hosts in the
-            // list are not tried". So a wrong password is not hidden behind the last host's "connection refused".
+            // list are not tried". So a wrong password is not hidden by the last host's "connection refused".
             if failures
                 .last()
                 .is_some_and(|(_, r)| r.fault == Fault::Login)
@@ -71,9 +87,9 @@ pub fn open(
     Err(all(&failures, settings))
 }
 
-/// All failures in one line. The kind is that of a refused login if there is one; otherwise one that may pass by
-/// itself, if there is one, since then it is worth coming back.
-fn all(failures: &[(String, Reason)], settings: &Settings) -> OpenError {
+/// All failures in one line. A refused login decides the kind. Otherwise a transient failure does, because a retry may
+/// succeed then.
+fn all(failures: &[(String, ConnectError)], settings: &Settings) -> OpenError {
     let fault = failures
         .iter()
         .map(|(_, r)| r.fault)
@@ -81,7 +97,7 @@ fn all(failures: &[(String, Reason)], settings: &Settings) -> OpenError {
         .unwrap_or(Fault::Unreachable);
     let texts: Vec<String> = failures
         .iter()
-        .map(|(place, r)| format!("{place}: {}{}", r.text, more(r, settings)))
+        .map(|(host, r)| format!("{host}: {}{}", r.text, more(r, settings)))
         .collect();
     let mut message = texts.join("; ");
     if fault == Fault::Unreachable && !settings.is_named {
@@ -92,22 +108,22 @@ fn all(failures: &[(String, Reason)], settings: &Settings) -> OpenError {
     OpenError { fault, message }
 }
 
-/// What the server's own words leave open about a refused login: who wanted in where, or what to do about it.
-fn more(reason: &Reason, settings: &Settings) -> String {
+/// What the server's message about a refused login does not say: the user and the database, or what to do.
+fn more(error: &ConnectError, settings: &Settings) -> String {
     let (user, database) = (&settings.user, &settings.database);
-    if reason.lacks_connect {
+    if error.lacks_connect {
         return format!(
             " (GRANT CONNECT ON DATABASE {} TO {})",
             quote(database),
             quote(user)
         );
     }
-    if reason.fault != Fault::Login {
+    if error.fault != Fault::Login {
         return String::new();
     }
     let unsaid: Vec<String> = [("user", user), ("database", database)]
         .iter()
-        .filter(|(_, name)| !reason.text.contains(&format!("\"{name}\"")))
+        .filter(|(_, name)| !error.text.contains(&format!("\"{name}\"")))
         .map(|(what, name)| format!("{what} {name:?}"))
         .collect();
     if unsaid.is_empty() {
@@ -124,10 +140,10 @@ mod tests {
     #[test]
     fn the_message_names_every_host_and_the_kind_is_the_one_that_matters() {
         let none = |_: &str| None;
-        let settings =
-            Settings::resolve_in(Some("user=app dbname=orders host=/nowhere"), &none).unwrap();
-        let combined = |failures: &[(String, Reason)]| all(failures, &settings);
-        let at = |place: &str, fault, text: &str| (place.to_owned(), Reason::new(fault, text));
+        let settings = Settings::read(Some("user=app dbname=orders host=/nowhere"), &none).unwrap();
+        let combined = |failures: &[(String, ConnectError)]| all(failures, &settings);
+        let at =
+            |place: &str, fault, text: &str| (place.to_owned(), ConnectError::new(fault, text));
         let error = combined(&[
             at("10.0.0.5:5432", Fault::Unreachable, "connection refused"),
             at(
@@ -158,10 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_has_named_is_not_named_again() {
-        let settings = Settings::resolve_in(Some("user=app dbname=orders host=h"), &|_| None);
+    fn what_the_server_names_is_not_named_again() {
+        let settings = Settings::read(Some("user=app dbname=orders host=h"), &|_| None);
         let settings = settings.unwrap();
-        let told = |text: &str| more(&Reason::new(Fault::Login, text), &settings);
+        let told = |text: &str| more(&ConnectError::new(Fault::Login, text), &settings);
         assert_eq!(
             told("password authentication failed for user \"app\""),
             " (database \"orders\")"
@@ -174,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_named_no_database_is_told_how() {
+    fn a_user_who_named_no_database_is_told_how() {
         let told = |given: Option<&str>, variable: Option<(&str, &str)>| {
             let variable = |name: &str| match variable {
                 Some((set, value)) if set == name => Some(value.to_owned()),
                 _ => (name == "PGUSER").then(|| "app".to_owned()),
             };
-            let settings = Settings::resolve_in(given, &variable).unwrap();
-            let reason = Reason::new(Fault::Unreachable, "no");
+            let settings = Settings::read(given, &variable).unwrap();
+            let reason = ConnectError::new(Fault::Unreachable, "no");
             all(&[("there".to_owned(), reason)], &settings).message
         };
         let hint = "there: no; no database was named: set LEASE_DATABASE_URL, PGSERVICE or PGHOST";

@@ -1,21 +1,21 @@
-//! Whether a server is of the kind that `target_session_attrs` wants.
+//! Whether a server is acceptable for `target_session_attrs`.
 
 use postgres::{Client, SimpleQueryMessage};
 
 use crate::fault::Fault;
 
-use super::reason::Reason;
-use super::values::Target;
+use super::error::ConnectError;
+use super::settings::Target;
 
-/// Gives the connection back if the server is of the wanted kind.
-pub(super) fn fits(mut client: Client, target: Target) -> Result<Client, Reason> {
+/// Returns the connection if the server is acceptable.
+pub(super) fn fits(mut client: Client, target: Target) -> Result<Client, ConnectError> {
     if target == Target::Any || target == Target::PreferStandby {
         return Ok(client);
     }
     // One round trip, which also works through a pooler in transaction mode.
     let rows = client
         .simple_query("SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')")
-        .map_err(|e| Reason::of(&e))?;
+        .map_err(|e| ConnectError::of(&e))?;
     let answer = rows.iter().find_map(|message| {
         let SimpleQueryMessage::Row(row) = message else {
             return None;
@@ -23,19 +23,23 @@ pub(super) fn fits(mut client: Client, target: Target) -> Result<Client, Reason>
         Some((row.get(0) == Some("t"), row.get(1) == Some("on")))
     });
     let Some((standby, read_only)) = answer else {
-        return Err(Reason::new(
+        return Err(ConnectError::new(
             Fault::Refused,
             "the server did not say whether it is a standby",
         ));
     };
     let why = match target {
-        Target::ReadWrite if standby => "it is a standby and takes no writes",
+        Target::ReadWrite if standby => "it is a standby and does not accept writes",
         Target::ReadWrite if read_only => "its transactions are read-only",
-        Target::Primary if standby => "it is a standby, and target_session_attrs wants a primary",
-        Target::ReadOnly if !(standby || read_only) => {
-            "it takes writes, and target_session_attrs wants read-only"
+        Target::Primary if standby => {
+            "it is a standby, and target_session_attrs requires a primary"
         }
-        Target::Standby if !standby => "it is a primary, and target_session_attrs wants a standby",
+        Target::ReadOnly if !(standby || read_only) => {
+            "it accepts writes, and target_session_attrs requires a read-only server"
+        }
+        Target::Standby if !standby => {
+            "it is a primary, and target_session_attrs requires a standby"
+        }
         Target::Any
         | Target::PreferStandby
         | Target::ReadWrite
@@ -50,5 +54,5 @@ pub(super) fn fits(mut client: Client, target: Target) -> Result<Client, Reason>
     } else {
         Fault::Unreachable
     };
-    Err(Reason::new(fault, why))
+    Err(ConnectError::new(fault, why))
 }

@@ -169,11 +169,11 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         ),
         (
             &["-d", "postgres://u:s3cret/x@h:1/d", "claim", "k"],
-            "in a password write @ as %40, / as %2F",
+            "in a password, write @ as %40, / as %2F",
         ),
         (
             &["-d", "postgres://u:1@s3cret/x@h:1/d", "claim", "k"],
-            "in a password write @ as %40, / as %2F",
+            "in a password, write @ as %40, / as %2F",
         ),
         (&["status", "--watch", "1ms"], "100ms"),
         (

@@ -42,7 +42,7 @@ fn a_value_from_a_variable_is_refused_by_the_variables_name() {
 fn a_connection_setting_is_refused_by_the_name_of_its_variable_or_service() {
     let services = crate::support::keeper::dir("services").join("conf");
     std::fs::write(&services, "[jobs]\nport=abc\n").expect("a file");
-    let port = "port is no number between 1 and 65535";
+    let port = "port=\"abc\" is not a number between 1 and 65535";
     let cases = [
         (("PGPORT", "abc"), format!("PGPORT: {port}\n")),
         (("PGSSLMODE", "yes"), "PGSSLMODE: sslmode=".to_owned()),

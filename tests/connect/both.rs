@@ -12,14 +12,14 @@ use postgres::Client;
 use crate::PATIENCE;
 use crate::support::{programs, rows};
 
-/// What a connection shows of itself: who, where, by which way, and under which name.
+/// Asks about a connection: user, database, address, encryption and application name.
 const QUESTION: &str = "select current_user || '@' || current_database() || ' ' \
     || coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'socket ' || current_setting('port')) \
     || ' ssl=' || (select coalesce(version, 'off') from pg_stat_ssl where pid = pg_backend_pid()) \
     || case when current_setting('application_name') in ('psql', 'lease') then '' \
        else ' as ' || current_setting('application_name') end";
 
-/// Connection settings as somebody may have them: a string, and variables.
+/// Connection settings: a string, and variables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
     pub(crate) string: Option<String>,
@@ -37,7 +37,7 @@ impl Given {
         }
     }
 
-    /// The settings as the library finds them.
+    /// The settings as the library reads them.
     pub(crate) fn resolve(&self) -> Result<Settings, String> {
         Settings::resolve_in(self.string.as_deref(), &|name| {
             self.variables.get(name).cloned()
@@ -45,7 +45,7 @@ impl Given {
         .map_err(|e| e.to_string())
     }
 
-    /// What the server says of a connection by the library, or why there is none.
+    /// What the server reports about a connection by the library, or why there is none.
     pub(crate) fn by_library(&self) -> Result<String, String> {
         let settings = self.resolve()?;
         let mut client = connect(&settings, Access::Read).map_err(|e| e.message)?;
@@ -74,7 +74,7 @@ impl Given {
         }
     }
 
-    /// Both connect alike, or both refuse. Gives back what they agree on.
+    /// Checks that both connect in the same way, or that neither does. Returns the library's result.
     pub(crate) fn compare(&self) -> Result<String, String> {
         let (psql, library) = (self.by_psql(), self.by_library());
         match (&psql, &library) {
@@ -86,12 +86,12 @@ impl Given {
     }
 }
 
-/// Opens a connection with all the time that is needed.
+/// Opens a connection with a generous time limit.
 pub(crate) fn connect(settings: &Settings, access: Access) -> Result<Client, OpenError> {
     open(settings, "lease", access, BootTime::now() + PATIENCE)
 }
 
-/// Opens a connection with a limit, on a thread that may hang.
+/// Opens a connection with a time limit.
 pub(crate) fn connect_within(
     given: &Given,
     access: Access,
@@ -103,9 +103,9 @@ pub(crate) fn connect_within(
     Ok(ask(&mut client))
 }
 
-/// What the server says of a connection.
+/// What the server reports about a connection.
 pub(crate) fn ask(client: &mut Client) -> String {
     let said = rows(client, QUESTION).unwrap().trim().to_owned();
-    assert_ne!(said, "", "the server says something");
+    assert_ne!(said, "", "the server answers");
     said
 }

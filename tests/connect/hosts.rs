@@ -1,4 +1,4 @@
-//! Several hosts: the right one is found wherever it stands, and the wrong ones cost no more than their share.
+//! Several hosts: the right one is found wherever it is in the list, and the others cost no more than their share.
 
 use std::net::TcpListener;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::both::{Given, connect, connect_within};
 use crate::support::Server;
 use crate::{NOBODY, PATIENCE};
 
-/// A primary, a standby that can be read, and one that takes no connections.
+/// A primary, a standby for reading, and a standby that does not accept connections.
 static SERVERS: LazyLock<(Server, Server, Server)> = LazyLock::new(|| {
     let primary = Server::builder()
         .hba("host all pw 127.0.0.1/32 scram-sha-256")
@@ -37,7 +37,7 @@ fn at(ports: &[u16], more: &str) -> Given {
     )
 }
 
-/// A port where somebody takes connections and never says a word.
+/// A port that accepts connections and never answers.
 fn frozen() -> (TcpListener, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -90,7 +90,7 @@ fn every_kind_of_server_is_found_where_psql_finds_it() {
 }
 
 #[test]
-fn whoever_writes_gets_the_primary_wherever_it_stands() {
+fn a_writer_gets_the_primary_wherever_it_is_in_the_list() {
     let (primary, standby) = (SERVERS.0.port(), SERVERS.1.port());
     for (ports, more) in [
         ([standby, primary], ""),
@@ -104,21 +104,21 @@ fn whoever_writes_gets_the_primary_wherever_it_stands() {
     let (fault, message) =
         connect_within(&at(&[standby, standby], ""), Access::Write, PATIENCE).unwrap_err();
     assert_eq!(fault, Fault::ReadOnly);
-    let each = format!("127.0.0.1:{standby}: it is a standby and takes no writes");
+    let each = format!("127.0.0.1:{standby}: it is a standby and does not accept writes");
     assert_eq!(message, format!("{each}; {each}"));
-    // What was asked for by name is not overruled.
+    // An explicit target_session_attrs is not overruled.
     let said = connect_within(
         &at(&[primary, standby], "target_session_attrs=standby"),
         Access::Write,
         PATIENCE,
     );
     assert_eq!(port_of(&said.unwrap()), standby);
-    // A single server is taken as it is: the statement itself will tell.
+    // A single server is not checked. The statement fails on a standby.
     assert!(connect_within(&at(&[standby], ""), Access::Write, PATIENCE).is_ok());
 }
 
 #[test]
-fn a_role_that_may_only_read_is_told_so() {
+fn a_role_with_read_only_transactions_is_told_so() {
     let ports = [SERVERS.0.port()];
     let given = at(&ports, "user=careful target_session_attrs=read-write");
     assert!(
@@ -151,7 +151,7 @@ fn a_frozen_host_costs_its_share_and_no_more() {
 }
 
 #[test]
-fn the_time_is_shared_out_and_every_host_is_named() {
+fn the_time_is_shared_between_the_hosts_and_each_is_named() {
     let (_one, first) = frozen();
     let (_two, second) = frozen();
     let nobody = NOBODY;
@@ -162,7 +162,7 @@ fn the_time_is_shared_out_and_every_host_is_named() {
         Duration::from_secs(3),
     )
     .unwrap_err();
-    // A third of three seconds for the first host; what the second one did not need goes to the last.
+    // The first host gets a third of three seconds. The last one gets what the second one did not need.
     let (_, share) = message
         .split_once(&format!("127.0.0.1:{first}: no answer within "))
         .expect(&message);
@@ -183,7 +183,7 @@ fn the_time_is_shared_out_and_every_host_is_named() {
 #[test]
 fn connect_timeout_bounds_a_single_host_too() {
     let (_listener, port) = frozen();
-    // libpq takes less than two seconds for two.
+    // As in libpq, two seconds is the least.
     let (fault, message) =
         connect_within(&at(&[port], "connect_timeout=1"), Access::Read, PATIENCE).unwrap_err();
     assert_eq!(

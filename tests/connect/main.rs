@@ -1,4 +1,4 @@
-//! Connecting where `psql` connects, against real servers.
+//! Connections to real servers, compared with `psql`.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -11,8 +11,8 @@ mod tls;
 
 use std::time::Duration;
 
-/// How long anything may take that has to happen.
+/// The time limit for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A port of this machine that nobody listens on.
+/// A port of this machine without a server.
 const NOBODY: u16 = 1;

@@ -69,7 +69,7 @@ fn a_name_that_nobody_resolves_costs_the_time_limit_and_is_named() {
             .wrapped(&wrapper)
             .output();
         assert_eq!(out.stdout, "", "{out}");
-        gave_up(out, &["db.example: its name was not resolved: no answer"]);
+        gave_up(out, &["db.example: cannot resolve the name: no answer"]);
     }
     was_asked(&nameserver);
 }

@@ -1,4 +1,4 @@
-//! Whoever answers in the server's place: no peer gets a password, a plain connection or this machine's memory by it.
+//! Peers that are not the server: none of them gets a password, a plain connection or this machine's memory.
 
 mod memory;
 mod secrecy;
@@ -18,7 +18,7 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 const LOGGED_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\0\0\0\0\0Z\0\0\0\x05I";
 
-/// A peer that treats each of so many connections in its own way, and gives back what that returns.
+/// A peer that accepts a number of connections, and handles each one with `treat`. The thread returns the results.
 fn peer<T: Send + 'static>(
     connections: usize,
     treat: impl Fn(TcpStream) -> T + Send + 'static,
@@ -50,7 +50,7 @@ fn refusal(port: u16, more: &str) -> (Fault, String) {
     connect_within(&given(port, more), Access::Read, PATIENCE).unwrap_err()
 }
 
-/// One packet without a type: the request for TLS, or the start of a session.
+/// One packet without a type: the TLS request, or the start of a session.
 fn packet(stream: &mut TcpStream) -> Vec<u8> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).unwrap();
@@ -68,7 +68,7 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn another_kind_of_server_is_recognised() {
+fn a_peer_that_is_not_postgresql_is_recognised() {
     let (port, thread) = peer(1, |mut stream| {
         packet(&mut stream);
         stream
@@ -80,7 +80,7 @@ fn another_kind_of_server_is_recognised() {
         (fault, message),
         (
             Fault::Refused,
-            format!("127.0.0.1:{port}: what answers there is no PostgreSQL server")
+            format!("127.0.0.1:{port}: the peer is not a PostgreSQL server")
         )
     );
     thread.join().unwrap();
@@ -93,7 +93,7 @@ fn another_kind_of_server_is_recognised() {
     assert!(
         refusal(port, "sslmode=prefer")
             .1
-            .contains("no PostgreSQL server")
+            .contains("not a PostgreSQL server")
     );
     thread.join().unwrap();
 }

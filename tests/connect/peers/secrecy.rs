@@ -1,4 +1,4 @@
-//! No peer gets a password or a plain connection that it should not have, nor is believed before it is known.
+//! No peer gets a password or a plain connection that it should not have, and none is trusted before it is authenticated.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use super::{LOGGED_IN, SSL_REQUEST, given, packet, peer, refusal, rest};
 use crate::both::connect;
 
 #[test]
-fn a_refusal_of_tls_ends_a_connection_that_needs_it() {
+fn a_server_without_tls_is_refused_if_tls_is_required() {
     for mode in [
         "require",
         "verify-ca sslrootcert=/etc/ssl/certs/ca-certificates.crt",
@@ -21,7 +21,7 @@ fn a_refusal_of_tls_ends_a_connection_that_needs_it() {
             rest(&mut stream)
         });
         let (fault, message) = refusal(port, &format!("sslmode={mode}"));
-        // Where the machine has no such file the setting is refused, and nobody was connected to.
+        // If the machine has no such file, the setting is refused and there is no connection.
         if message.contains("sslrootcert") {
             drop(TcpStream::connect(("127.0.0.1", port)));
             continue;
@@ -30,7 +30,9 @@ fn a_refusal_of_tls_ends_a_connection_that_needs_it() {
             (fault, message),
             (
                 Fault::Refused,
-                format!("127.0.0.1:{port}: the server has no TLS, but sslmode requires it")
+                format!(
+                    "127.0.0.1:{port}: the server does not support TLS, but sslmode requires it"
+                )
             )
         );
         assert_eq!(
@@ -42,7 +44,7 @@ fn a_refusal_of_tls_ends_a_connection_that_needs_it() {
 }
 
 #[test]
-fn an_error_in_answer_to_the_request_for_tls_is_not_believed() {
+fn an_error_in_answer_to_the_tls_request_is_not_shown() {
     let (port, thread) = peer(1, |mut stream| {
         assert_eq!(packet(&mut stream), SSL_REQUEST);
         stream
@@ -59,8 +61,8 @@ fn an_error_in_answer_to_the_request_for_tls_is_not_believed() {
 }
 
 #[test]
-fn plain_text_behind_the_consent_to_tls_is_not_taken_for_the_server() {
-    // A man in the middle may put a whole login there, hoping that it is read from the buffer (CVE-2021-23222).
+fn plain_text_after_the_consent_to_tls_is_not_taken_as_the_servers() {
+    // A man in the middle can put a whole login there, in case it is read from the buffer (CVE-2021-23222).
     let (port, thread) = peer(1, |mut stream| {
         assert_eq!(packet(&mut stream), SSL_REQUEST);
         stream.write_all(&[b"S", LOGGED_IN].concat()).unwrap();
@@ -76,7 +78,7 @@ fn plain_text_behind_the_consent_to_tls_is_not_taken_for_the_server() {
 }
 
 #[test]
-fn a_broken_handshake_leads_to_a_plain_connection_for_prefer_alone() {
+fn a_failed_handshake_leads_to_a_plain_connection_only_with_prefer() {
     let treat = |mut stream: TcpStream| {
         let first = packet(&mut stream);
         if first == SSL_REQUEST {
@@ -101,7 +103,7 @@ fn a_broken_handshake_leads_to_a_plain_connection_for_prefer_alone() {
 }
 
 #[test]
-fn no_password_is_sent_in_a_way_that_was_excluded() {
+fn no_password_is_sent_by_a_method_that_is_excluded() {
     for more in [
         "require_auth=scram-sha-256",
         "channel_binding=require",
@@ -120,7 +122,7 @@ fn no_password_is_sent_in_a_way_that_was_excluded() {
 }
 
 #[test]
-fn nothing_is_asked_of_the_server_that_a_pooler_would_refuse() {
+fn the_login_contains_nothing_that_a_pooler_would_refuse() {
     let (port, thread) = peer(1, |mut stream| {
         let start = packet(&mut stream);
         stream.write_all(LOGGED_IN).unwrap();

@@ -1,4 +1,4 @@
-//! No peer gets more time than there is, nor keeps a connection that nobody uses.
+//! No peer can hold up a connection beyond its time limit, or keep one that is not used.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,14 +11,14 @@ use pglease::fault::Fault;
 use super::{LOGGED_IN, given, packet, peer};
 use crate::both::{Given, connect_within};
 
-/// Whether the other side has closed the connection, after whatever it still had to say.
+/// Whether the other side closes the connection.
 fn is_closed(mut stream: TcpStream) -> bool {
     stream.read_to_end(&mut Vec::new()).is_ok()
 }
 
 #[test]
 fn a_login_that_hangs_ends_in_time_and_leaves_no_connection_behind() {
-    // Stopped before the request for TLS is answered, in the middle of the handshake, and in the login.
+    // Before the answer to the TLS request, in the handshake, and in the login.
     for (mode, answers) in [("require", &b""[..]), ("require", b"S"), ("prefer", b"N")] {
         let (port, thread) = peer(1, |mut stream| {
             packet(&mut stream);
@@ -33,7 +33,7 @@ fn a_login_that_hangs_ends_in_time_and_leaves_no_connection_behind() {
 }
 
 #[test]
-fn a_host_that_was_given_up_is_let_go_of() {
+fn a_host_that_was_given_up_keeps_no_connection() {
     let (port, thread) = peer(2, is_closed);
     let given = Given::new(
         Some(&format!(
@@ -57,7 +57,7 @@ fn a_connection_ends_soon_after_the_operation_that_it_was_for() {
     let mut client = open(&settings, "lease", Access::Read, by)
         .map_err(|e| e.message)
         .unwrap();
-    // Nobody ever answers this, and no keepalive would notice.
+    // There is never an answer, and no keepalive notices.
     assert!(client.simple_query("select 1").is_err());
     drop(client);
     assert_eq!(thread.join().unwrap(), [true]);

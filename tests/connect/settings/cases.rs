@@ -1,6 +1,6 @@
-//! What somebody may have written, and whether it should get in.
+//! Connection settings, and whether they should connect.
 
-/// Whether the two should get in.
+/// Whether `psql` and the library should connect.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Expect {
     In,
@@ -9,7 +9,7 @@ pub(super) enum Expect {
 use Expect::{In, Refused};
 
 /// A case: what it shows, the string, the variables, the outcome. `{sock}`, `{port}`, `{dead}` and `{dir}` stand for
-/// the socket directory, the port, a port that nobody listens on, and a directory with prepared files.
+/// the socket directory, the port, a port without a server, and a directory with prepared files.
 pub(super) type Case = (
     &'static str,
     Option<&'static str>,
@@ -155,7 +155,7 @@ pub(super) const CASES: &[Case] = &[
     ("PGPASSFILE", Some("host=127.0.0.1 port={port} user=pw"), &[("PGPASSFILE", "{dir}/pass")], In),
     ("~/.pgpass", Some("host=127.0.0.1 port={port} user=pw"), &[("HOME", "{dir}")], In),
     ("~/.pgpass for a socket", Some("host={sock} port={port} user=pw"), &[("HOME", "{dir}")], In),
-    ("passfile that others may read", Some("host=127.0.0.1 port={port} user=pw passfile={dir}/open"), &[], Refused),
+    ("passfile that others can read", Some("host=127.0.0.1 port={port} user=pw passfile={dir}/open"), &[], Refused),
     ("passfile without a line", Some("host=127.0.0.1 port={port} user=pw passfile={dir}/other"), &[], Refused),
     ("passfile with wildcards", Some("host=127.0.0.1 port={port} user=pw passfile={dir}/wild"), &[], In),
     ("passfile for the name, not the address", Some("host=db.invalid hostaddr=127.0.0.1 port={port} user=pw passfile={dir}/named"), &[], In),

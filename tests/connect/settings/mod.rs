@@ -1,4 +1,4 @@
-//! Every way of saying where the database is, side by side with `psql`.
+//! Every kind of connection setting, compared with `psql`.
 
 mod cases;
 
@@ -25,7 +25,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
         .hba(HBA)
         .conf("listen_addresses = '127.0.0.1,::1'")
         .start();
-    // The user that runs the test, too: it is the default.
+    // The user that runs the test is the default.
     let me = nix::unistd::User::from_uid(nix::unistd::Uid::effective())
         .unwrap()
         .unwrap()
@@ -93,7 +93,7 @@ fn prepare(dir: &std::path::Path, fill: &dyn Fn(&str) -> String) {
     );
 }
 
-/// Runs every `of`-th case from `from` on: in four tests, so that they run side by side.
+/// Runs every `of`-th case from `from` on. There are four tests, so that they run in parallel.
 fn compare(from: usize, of: usize) {
     let dir = tempfile::tempdir().unwrap();
     let sock = SERVER.socket_dir().to_str().unwrap();
@@ -154,7 +154,7 @@ fn psql_and_the_library_understand_settings_alike_4() {
 }
 
 #[test]
-fn a_refused_login_says_which_user_and_database() {
+fn a_refused_login_names_the_user_and_the_database() {
     let given = Given::new(
         Some(&format!(
             "host=127.0.0.1 port={} user=pw dbname=orders password=wr0ng",
@@ -172,7 +172,7 @@ fn a_refused_login_says_which_user_and_database() {
 }
 
 #[test]
-fn a_role_that_may_not_connect_to_the_database_is_told_the_grant_that_is_missing() {
+fn a_role_that_cannot_connect_to_the_database_is_told_the_missing_grant() {
     SERVER.psql("create database closed");
     SERVER.psql("revoke connect on database closed from public");
     let given = format!(
@@ -195,7 +195,7 @@ fn a_role_that_may_not_connect_to_the_database_is_told_the_grant_that_is_missing
 }
 
 #[test]
-fn a_password_file_is_read_anew_for_each_connection() {
+fn a_password_file_is_read_for_each_connection() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pass");
     let write = |password: &str| {

@@ -1,4 +1,4 @@
-//! TLS against servers as they are found in the field, side by side with `psql`.
+//! TLS with the kinds of certificates that real servers have, compared with `psql`.
 
 mod trust;
 mod ways;
@@ -13,7 +13,7 @@ const TLS: &str = "TLSv1.3";
 fn given(server: &Server, settings: &str) -> Given {
     let dir = WORLD.dir.to_str().unwrap();
     let settings = settings.replace("{dir}", dir);
-    // A home directory is named as a word of its own here.
+    // HOME=... at the end names the home directory.
     let (home, settings) = match settings.split_once("HOME=") {
         Some((before, home)) => (format!("{dir}/{home}"), before.to_owned()),
         None => ("/nonexistent".to_owned(), settings),
@@ -32,21 +32,24 @@ fn given(server: &Server, settings: &str) -> Given {
     )
 }
 
-/// Both get in, over this kind of connection.
-fn both_in(server: &Server, settings: &str, cover: &str) {
+/// Both connect, over this kind of connection.
+fn both_in(server: &Server, settings: &str, encryption: &str) {
     let said = given(server, settings)
         .compare()
         .unwrap_or_else(|e| panic!("{settings}: {e}"));
-    assert!(said.contains(&format!("ssl={cover}")), "{settings}: {said}");
+    assert!(
+        said.contains(&format!("ssl={encryption}")),
+        "{settings}: {said}"
+    );
 }
 
-/// Both are refused, and the library says this.
+/// Both are refused, and the library's message contains `why`.
 fn both_refused(server: &Server, settings: &str, why: &str) {
     let text = given(server, settings).compare().expect_err(settings);
     assert!(text.contains(why), "{settings}: {text}");
 }
 
-/// Only the library refuses, and says what is missing.
+/// Only the library refuses, and its message contains `why`.
 fn stricter(server: &Server, settings: &str, why: &str) {
     let given = given(server, settings);
     given

@@ -1,10 +1,10 @@
-//! Which certificates of a server are believed.
+//! Which certificates of a server are accepted.
 
 use super::world::WORLD;
 use super::{TLS, both_in, both_refused, given, stricter};
 
 #[test]
-fn a_private_authority_is_trusted_when_it_is_given() {
+fn a_private_authority_is_trusted_if_it_is_given() {
     let good = &WORLD.good;
     for mode in ["verify-ca", "verify-full"] {
         both_in(
@@ -33,7 +33,7 @@ fn a_private_authority_is_trusted_when_it_is_given() {
 }
 
 #[test]
-fn the_name_counts_for_verify_full_alone() {
+fn the_name_is_checked_only_with_verify_full() {
     let good = &WORLD.good;
     let root = "sslrootcert={dir}/root.crt";
     both_in(
@@ -64,7 +64,7 @@ fn the_name_counts_for_verify_full_alone() {
     both_refused(
         good,
         &format!("hostaddr=127.0.0.1 sslmode=verify-full {root}"),
-        "needs host beside hostaddr",
+        "needs host as well as hostaddr",
     );
     both_in(
         good,
@@ -75,7 +75,7 @@ fn the_name_counts_for_verify_full_alone() {
 }
 
 #[test]
-fn what_libpq_takes_and_rustls_does_not_is_explained() {
+fn a_certificate_that_libpq_accepts_and_rustls_does_not_is_explained() {
     let (nameless, version_1, own) = (&WORLD.nameless, &WORLD.version_1, &WORLD.own_root);
     let root = "sslrootcert={dir}/root.crt";
     both_in(nameless, &format!("sslmode=verify-ca {root}"), TLS);
@@ -108,7 +108,7 @@ fn what_libpq_takes_and_rustls_does_not_is_explained() {
 }
 
 #[test]
-fn a_self_signed_certificate_is_its_own_root() {
+fn a_self_signed_certificate_is_accepted_as_its_own_root() {
     let own = &WORLD.own_root;
     let root = "sslrootcert={dir}/own.crt";
     both_in(own, &format!("sslmode=verify-ca {root}"), TLS);
@@ -121,7 +121,7 @@ fn a_self_signed_certificate_is_its_own_root() {
     both_refused(
         own,
         "sslmode=verify-full sslrootcert={dir}/other.crt",
-        "own",
+        "CA:TRUE",
     );
 }
 
@@ -142,7 +142,7 @@ fn an_expired_certificate_is_refused_even_as_its_own_root() {
 }
 
 #[test]
-fn an_authority_between_root_and_server_is_found_in_what_the_server_sends() {
+fn an_intermediate_certificate_is_taken_from_what_the_server_sends() {
     let chained = &WORLD.chained;
     both_in(
         chained,
@@ -154,7 +154,7 @@ fn an_authority_between_root_and_server_is_found_in_what_the_server_sends() {
         "sslmode=verify-full sslrootcert={dir}/other.crt",
         "not from an authority in",
     );
-    // OpenSSL wants a root that signed itself; an authority in the middle that is given as trusted is one for rustls.
+    // OpenSSL requires a self-signed root. rustls also accepts an intermediate authority in the file of roots.
     let middle = given(chained, "sslmode=verify-full sslrootcert={dir}/middle.crt");
     assert!(middle.by_psql().is_err());
     assert!(middle.by_library().is_ok());

@@ -1,4 +1,4 @@
-//! Whether there is TLS, and what the login makes of it.
+//! Whether a connection is encrypted, and what the login requires of it.
 
 use super::world::WORLD;
 use super::{TLS, both_in, both_refused, given};
@@ -16,7 +16,7 @@ fn weaker_modes_fall_back_as_libpq_does_and_no_further() {
     both_in(good, "sslmode=allow user=bare", "off");
     both_refused(good, "sslmode=require user=bare", "rejects connection");
     both_refused(good, "sslmode=disable user=covered", "rejects connection");
-    // A file of roots is used whenever it is there.
+    // A file of root certificates is used if it exists.
     both_in(good, "sslmode=require HOME=home", TLS);
     both_refused(
         good,
@@ -29,7 +29,7 @@ fn weaker_modes_fall_back_as_libpq_does_and_no_further() {
         "not from an authority in",
     );
     both_in(good, "sslmode=require sslrootcert={dir}/none.crt", TLS);
-    // "prefer" promises nothing, and goes on without TLS where the certificate is bad.
+    // "prefer" guarantees nothing. It goes on without TLS if the certificate is not accepted.
     both_in(good, "sslmode=prefer HOME=strange", "off");
     both_refused(
         good,
@@ -45,7 +45,7 @@ fn weaker_modes_fall_back_as_libpq_does_and_no_further() {
 }
 
 #[test]
-fn versions_of_the_protocol_can_be_bounded() {
+fn the_versions_of_tls_can_be_limited() {
     let good = &WORLD.good;
     both_in(
         good,
@@ -70,12 +70,12 @@ fn versions_of_the_protocol_can_be_bounded() {
     both_refused(
         good,
         "sslmode=require ssl_min_protocol_version=SSLv3",
-        "none of",
+        "not one of",
     );
 }
 
 #[test]
-fn a_login_can_be_bound_to_the_connection() {
+fn a_login_can_be_bound_to_the_tls_connection() {
     let good = &WORLD.good;
     for version in ["TLSv1.2", "TLSv1.3"] {
         both_in(
@@ -110,7 +110,7 @@ fn a_login_can_be_bound_to_the_connection() {
 }
 
 #[test]
-fn a_client_certificate_is_shown_where_one_is_wanted() {
+fn a_client_certificate_is_sent_to_a_server_that_requests_one() {
     let good = &WORLD.good;
     let with = |name: &str, key: &str| {
         format!(
@@ -128,7 +128,7 @@ fn a_client_certificate_is_shown_where_one_is_wanted() {
     );
     both_in(good, "user=certified sslmode=require HOME=client", TLS);
     both_refused(good, "user=certified sslmode=require", "client certificate");
-    both_refused(good, &with("certified", "open"), "may be used by others");
+    both_refused(good, &with("certified", "open"), "accessible to others");
     both_refused(good, &with("certified", "none"), "sslkey");
     both_refused(good, &with("certified", "stranger"), "does not belong to");
     both_refused(good, &with("stranger", "stranger"), "");
@@ -136,7 +136,7 @@ fn a_client_certificate_is_shown_where_one_is_wanted() {
 }
 
 #[test]
-fn settings_that_are_new_in_libpq_16_and_17_are_kept() {
+fn the_new_settings_of_libpq_16_and_17_take_effect() {
     let good = &WORLD.good;
     let library = |settings: &str| given(good, settings).by_library();
     let refused = |settings: &str, why: &str| {
@@ -149,16 +149,19 @@ fn settings_that_are_new_in_libpq_16_and_17_are_kept() {
     assert!(library("require_auth=none").is_ok());
     refused(
         &format!("{scram} require_auth=md5"),
-        "the server asks for scram-sha-256",
+        "the server requested scram-sha-256",
     );
-    refused("require_auth=scram-sha-256", "does not ask who is there");
+    refused(
+        "require_auth=scram-sha-256",
+        "did not request authentication",
+    );
     refused(
         "require_auth=!none sslmode=disable",
-        "does not ask who is there",
+        "did not request authentication",
     );
     refused(
         "sslcertmode=require sslmode=require",
-        "no certificate in sslcert",
+        "sslcert has no certificate",
     );
     assert!(library("sslcertmode=require sslmode=require HOME=client").is_ok());
     refused(
@@ -173,10 +176,10 @@ fn settings_that_are_new_in_libpq_16_and_17_are_kept() {
         library("load_balance_hosts=random gssdelegation=0").err(),
         None
     );
-    refused("load_balance_hosts=maybe", "none of");
-    // The private authority is none of the system's.
+    refused("load_balance_hosts=maybe", "not one of");
+    // The private authority is not one of the system's.
     refused("sslrootcert=system", "");
     refused("sslrootcert=system sslmode=require", "verify-full");
-    // A server before version 17 breaks such a connection off.
+    // A server before version 17 closes such a connection.
     refused("sslnegotiation=direct sslmode=require", "");
 }

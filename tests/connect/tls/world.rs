@@ -1,4 +1,4 @@
-//! What the tests of TLS have to do with: servers, each with a certificate of another kind, and files of every kind.
+//! The servers and files of the TLS tests: each server has another kind of certificate.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,9 +17,9 @@ hostssl all certified 127.0.0.1/32 cert
 host all scram 127.0.0.1/32 scram-sha-256
 ";
 
-/// Everything that these tests need, made once.
+/// What these tests need, made once.
 pub(super) struct World {
-    /// Where the files lie, by the names that the tests use.
+    /// The directory of the files.
     pub(super) dir: PathBuf,
     pub(super) good: Server,
     pub(super) nameless: Server,
@@ -65,7 +65,7 @@ pub(super) static WORLD: LazyLock<World> = LazyLock::new(|| {
         (&certified.chain, "keys/certified.crt"),
         (&stranger.chain, "keys/stranger.crt"),
         (&certified.key, "keys/open.key"),
-        // Home directories: with the right root, with another one, with a certificate of the client's.
+        // Home directories: with the right root, with another root, and with a client certificate.
         (&root.certificate, "home/.postgresql/root.crt"),
         (&other.certificate, "strange/.postgresql/root.crt"),
         (&certified.chain, "client/.postgresql/postgresql.crt"),

@@ -1,25 +1,27 @@
 //! Connection URIs, read as libpq reads them (`conninfo_uri_parse` in fe-connect.c).
 //!
-//! It is not RFC 3986: there may be several hosts, a user ends at the first "@" before any "/", and the lists are joined
-//! before they are decoded. As in `conninfo`, no error quotes any part of the URI that may hold a password.
+//! This is not RFC 3986. There may be several hosts, the user ends at the first "@" before any "/", and the lists are joined
+//! before they are decoded. As in `conninfo`, no error quotes a part of the URI that may contain a password.
 //!
-//! A password that is not percent-encoded falls to pieces, and a piece ends up as a host, a port or a database, which
-//! messages and the server's log do name. So a URI is refused as a whole where a piece of a password may stand in such a
-//! place, also where libpq would go on with it; written with %40, %2F and %3A every one of them can be said.
+//! A password that is not percent-encoded is split, and a piece of it becomes a host, a port or a database. Messages and
+//! the server's log show these. So a URI is refused if a piece of a password may be in such a place, even if libpq would
+//! accept it. With %40, %2F and %3A every password can be written.
 
-use super::SettingsError;
-use super::conninfo::{Words, store};
+use percent_encoding::percent_decode_str;
+
+use super::error::SettingsError;
+use super::raw::{self, RawSettings};
 use super::values;
 
 /// Reads what follows the scheme.
 ///
 /// # Errors
 /// A URI that libpq would refuse, or a parameter that it does not know.
-pub(super) fn parse(rest: &str) -> Result<Words, SettingsError> {
-    let mut words = Words::new();
+pub(super) fn parse(rest: &str) -> Result<RawSettings, SettingsError> {
+    let mut raw = RawSettings::new();
     let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
     let mut rest = rest;
-    // A user is there if an "@" comes before the first "/"; libpq looks no further than that.
+    // There is a user if an "@" comes before the first "/". libpq looks no further than that.
     let first = rest.find(['@', '/']);
     if let Some(at) = first.filter(|i| rest[*i..].starts_with('@')) {
         let credentials = &rest[..at];
@@ -29,25 +31,25 @@ pub(super) fn parse(rest: &str) -> Result<Words, SettingsError> {
             None => (credentials, ""),
         };
         if !user.is_empty() {
-            words.push(("user", decode(user)?));
+            raw.push(("user", decode(user)?));
         }
         if !password.is_empty() {
-            words.push(("password", decode(password)?));
+            raw.push(("password", decode(password)?));
         }
     }
-    let (hosts, ports, mut rest) = read_places(rest)?;
+    let (hosts, ports, mut rest) = read_hosts(rest)?;
     if hosts.contains('@') || !ports.split(',').all(may_be_port) {
         return Err(in_pieces());
     }
-    // What follows the first ":" may be the beginning of a password, which an "@" further on would end.
+    // The text after the first ":" may be the beginning of a password that a later "@" would end.
     let may_be_cut = outside_brackets(authority).contains(':');
-    // Decoding comes after the joining, as in libpq: a "%2C" separates hosts just as a comma does.
+    // The lists are decoded after they are joined, as in libpq. So "%2C" separates hosts as a comma does.
     if !hosts.is_empty() {
-        words.push(("host", decode(&hosts)?));
+        raw.push(("host", decode(&hosts)?));
     }
-    // A URI that names no port at all leaves the variable and the default their say.
+    // If the URI has no port, PGPORT or the default applies.
     if !ports.is_empty() {
-        words.push(("port", decode(&ports)?));
+        raw.push(("port", decode(&ports)?));
     }
     if let Some(path) = rest.strip_prefix('/') {
         let end = path.find('?').unwrap_or(path.len());
@@ -55,35 +57,35 @@ pub(super) fn parse(rest: &str) -> Result<Words, SettingsError> {
             return Err(in_pieces());
         }
         if end > 0 {
-            words.push(("dbname", decode(&path[..end])?));
+            raw.push(("dbname", decode(&path[..end])?));
         }
         rest = &path[end..];
     }
     if let Some(query) = rest.strip_prefix('?') {
-        let read = read_query(&mut words, query);
+        let read = read_query(&mut raw, query);
         // Its error may name a parameter.
         if read.is_err() && may_be_cut && query.contains('@') {
             return Err(in_pieces());
         }
         read?;
     }
-    Ok(words)
+    Ok(raw)
 }
 
-/// The refusal of a URI in which pieces of a password may stand in other places. It repeats nothing of it.
+/// The error for a URI in which a piece of a password may be in the wrong place. It shows nothing of the URI.
 fn in_pieces() -> SettingsError {
     SettingsError::new(
-        "connection URI: what stands between // and the next / can't be read as user:password@host:port; \
-         in a password write @ as %40, / as %2F, : as %3A",
+        "connection URI: the text between // and the next / is not user:password@host:port \
+         (in a password, write @ as %40, / as %2F, : as %3A)",
     )
 }
 
-/// Whether this is what `values::port` takes, once it is decoded; an empty one is the default.
+/// Whether this is a valid port after decoding. An empty one means the default.
 fn may_be_port(text: &str) -> bool {
     decode(text).is_ok_and(|port| values::port(&port).is_ok())
 }
 
-/// The authority without the IPv6 address in it: its colons separate nothing.
+/// The authority without the IPv6 addresses in it, whose colons do not separate anything.
 fn outside_brackets(authority: &str) -> String {
     let mut depth = 0_u32;
     authority
@@ -97,8 +99,8 @@ fn outside_brackets(authority: &str) -> String {
         .collect()
 }
 
-/// The comma-separated `host[:port]` pairs, joined into one list of each kind, and what follows them.
-fn read_places(text: &str) -> Result<(String, String, &str), SettingsError> {
+/// The hosts and the ports of the comma-separated `host[:port]` pairs, each as one list, and the text after them.
+fn read_hosts(text: &str) -> Result<(String, String, &str), SettingsError> {
     let (mut hosts, mut ports) = (String::new(), String::new());
     let mut rest = text;
     loop {
@@ -117,7 +119,7 @@ fn read_places(text: &str) -> Result<(String, String, &str), SettingsError> {
             rest = &address[end + 1..];
             if !rest.is_empty() && !rest.starts_with([':', '/', '?', ',']) {
                 return Err(SettingsError::new(
-                    "connection URI: after the \"]\" of an IPv6 address comes \":\", \"/\", \"?\" or \",\"",
+                    "connection URI: only \":\", \"/\", \"?\" or \",\" may follow the \"]\" of an IPv6 address",
                 ));
             }
         } else {
@@ -139,9 +141,9 @@ fn read_places(text: &str) -> Result<(String, String, &str), SettingsError> {
     }
 }
 
-fn read_query(words: &mut Words, query: &str) -> Result<(), SettingsError> {
+fn read_query(raw: &mut RawSettings, query: &str) -> Result<(), SettingsError> {
     let mut rest = Some(query);
-    // libpq takes an empty query and a trailing "&" as the end.
+    // libpq accepts an empty query and a trailing "&".
     while let Some(text) = rest.filter(|t| !t.is_empty()) {
         let (pair, after) = match text.split_once('&') {
             Some((pair, after)) => (pair, Some(after)),
@@ -150,53 +152,47 @@ fn read_query(words: &mut Words, query: &str) -> Result<(), SettingsError> {
         rest = after;
         let Some((name, value)) = pair.split_once('=') else {
             return Err(SettingsError::new(
-                "connection URI: a query parameter has no \"=\" (a \"&\" in a value is written %26)",
+                "connection URI: a query parameter has no \"=\" (in a value, write \"&\" as %26)",
             ));
         };
         if value.contains('=') {
             return Err(SettingsError::new(
-                "connection URI: a query parameter has more than one \"=\" (in a value it is written %3D)",
+                "connection URI: a query parameter has more than one \"=\" (in a value, write \"=\" as %3D)",
             ));
         }
         let (name, value) = (decode(name)?, decode(value)?);
-        // JDBC's way of asking for TLS.
+        // JDBC's way to require TLS.
         if name == "ssl" && value == "true" {
-            words.push(("sslmode", "require".to_owned()));
+            raw.push(("sslmode", "require".to_owned()));
         } else {
-            store(words, &name, value)?;
+            raw::add(raw, &name, value)?;
         }
     }
     Ok(())
 }
 
-/// Percent-decoding. A value may have spaces around it, which are no part of it (libpq 17).
+/// Percent-decoding. Spaces around a value are not part of it (libpq 17).
 fn decode(text: &str) -> Result<String, SettingsError> {
-    let bytes = text.trim_matches(' ').as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut i = 0;
-    while i < bytes.len() {
-        if bytes[i] != b'%' {
-            decoded.push(bytes[i]);
-            i += 1;
-            continue;
-        }
-        let digit = |at: usize| bytes.get(at).and_then(|b| char::from(*b).to_digit(16));
-        match (digit(i + 1), digit(i + 2)) {
-            (Some(0), Some(0)) => {
+    let text = text.trim_matches(' ');
+    // The library leaves a "%" alone that does not encode anything. libpq refuses it.
+    for encoded in text.split('%').skip(1) {
+        match encoded.as_bytes() {
+            [b'0', b'0', ..] => {
                 return Err(SettingsError::new(
-                    "connection URI: %00 can't be part of a value",
+                    "connection URI: a value cannot contain %00",
                 ));
             }
-            (Some(high), Some(low)) => decoded.push(u8::try_from(high * 16 + low).unwrap_or(b'?')),
+            [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => {}
             _ => {
                 return Err(SettingsError::new(
-                    "connection URI: a \"%\" is not followed by two hexadecimal digits (a \"%\" itself is written %25)",
+                    "connection URI: a \"%\" is not followed by two hexadecimal digits (write \"%\" itself as %25)",
                 ));
             }
         }
-        i += 3;
     }
-    String::from_utf8(decoded)
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded
+        .map(Into::into)
         .map_err(|_| SettingsError::new("connection URI: a percent-encoded value is not UTF-8"))
 }
 
@@ -205,9 +201,9 @@ mod tests {
     use super::super::conninfo;
 
     fn check(given: &str, expected: &[(&str, &str)]) {
-        let words = conninfo::parse(given).unwrap_or_else(|e| panic!("{given}: {e}"));
-        let words: Vec<(&str, &str)> = words.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        assert_eq!(words, expected, "{given}");
+        let raw = conninfo::parse(given).unwrap_or_else(|e| panic!("{given}: {e}"));
+        let pairs: Vec<(&str, &str)> = raw.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        assert_eq!(pairs, expected, "{given}");
     }
 
     #[test]
@@ -264,7 +260,7 @@ mod tests {
             "postgresql://h?dbname=x&user=y&",
             &[("host", "h"), ("dbname", "x"), ("user", "y")],
         );
-        // The "@" behind the "/" belongs to the database name.
+        // The "@" after the "/" belongs to the database name.
         check("postgresql://h/d@e", &[("host", "h"), ("dbname", "d@e")]);
         check(
             "postgresql://u@[::1]/d@e",
@@ -287,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_is_not_percent_encoded_is_refused_and_no_piece_of_it_repeated() {
+    fn a_password_that_is_not_percent_encoded_is_refused_and_no_piece_of_it_is_shown() {
         for given in [
             "postgresql://u:hunter/2@localhost:1/d",
             "postgresql://u:hunter@2@localhost:1/d",
@@ -304,7 +300,7 @@ mod tests {
                 panic!("{given} was taken")
             };
             let text = error.to_string();
-            assert!(text.contains("in a password write @ as %40"), "{text}");
+            assert!(text.contains("in a password, write @ as %40"), "{text}");
             assert!(!text.contains("hunter") && !text.contains("1234"), "{text}");
         }
     }

@@ -1,14 +1,13 @@
 //! `options` and PGOPTIONS: run-time settings for the session (`-c name=value`).
 //!
-//! libpq sends them when it connects. PgBouncer refuses a connection that does, and with a SET afterwards they would leak
-//! to the next client of a pooled connection. So nothing is done with them; what makes no difference to a lease is
-//! accepted, and everything else is refused by name instead of being dropped in silence. ALTER ROLE ... SET does the same
-//! for every way of connecting.
+//! libpq sends them when it connects. They are not sent here: PgBouncer refuses such a connection, and a SET after the
+//! login would leak to the next client of a pooled connection. A setting that makes no difference to a lease is accepted
+//! and ignored. Any other is refused by name. ALTER ROLE ... SET has the same effect with every kind of connection.
 
-use super::SettingsError;
+use super::error::SettingsError;
 
-/// Settings that change nothing here: each transaction sets its own limits, search path and isolation level, and the
-/// rest is about plans, formats and logs.
+/// Settings that make no difference to a lease. Each transaction sets its own limits, search path and isolation level.
+/// The others are about plans, formats and logs.
 const HARMLESS: &[&str] = &[
     "application_name",
     "bytea_output",
@@ -47,10 +46,10 @@ const HARMLESS_FAMILIES: &[&str] = &[
     "track_",
 ];
 
-/// Refuses what can't be left aside.
+/// Refuses settings that must not be ignored.
 ///
 /// # Errors
-/// A setting that would make a difference, or something that is no `-c name=value`.
+/// A setting that makes a difference, or a text that is not of the form `-c name=value`.
 pub(super) fn check(text: &str) -> Result<(), SettingsError> {
     let mut words = split(text).into_iter();
     while let Some(word) = words.next() {
@@ -68,7 +67,7 @@ pub(super) fn check(text: &str) -> Result<(), SettingsError> {
         else {
             return Err(SettingsError::about(
                 "options",
-                "options: only -c name=value is understood, since a pooler refuses startup options",
+                "options: only -c name=value is supported",
             ));
         };
         let name = name.replace('-', "_").to_ascii_lowercase();
@@ -78,7 +77,7 @@ pub(super) fn check(text: &str) -> Result<(), SettingsError> {
             return Err(SettingsError::about(
                 "options",
                 format!(
-                    "options: {name:?} can't be honoured, since a pooler refuses startup options (use ALTER ROLE ... SET)"
+                    "options: {name:?} is not supported, because poolers refuse startup options (use ALTER ROLE ... SET)"
                 ),
             ));
         }
@@ -86,7 +85,7 @@ pub(super) fn check(text: &str) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Words between spaces; a backslash takes the next character as it is (`pg_split_opts`).
+/// The words between spaces. A backslash escapes the next character (`pg_split_opts`).
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_difference_is_accepted_and_the_rest_refused_by_name() {
+    fn a_setting_that_makes_no_difference_is_accepted_and_any_other_refused_by_name() {
         for harmless in [
             "",
             "-c geqo=off",

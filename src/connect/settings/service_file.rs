@@ -4,45 +4,52 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::SettingsError;
-use super::conninfo::{self, Words};
-use super::keywords;
-use super::reason::without_number;
-use super::surroundings::Surroundings;
+use crate::text::os_error_text;
 
-/// Where distributions keep the service file for the whole machine: Debian's place, then Red Hat's. libpq knows one
-/// of them, by how it was built.
+use super::environment::Environment;
+use super::error::SettingsError;
+use super::keywords;
+use super::raw::{self, RawSettings};
+
+/// Where distributions keep the machine's service file: Debian, then Red Hat. libpq is built to look in one of them.
 const SYSTEM_DIRECTORIES: &[&str] = &["/etc/postgresql-common", "/etc/sysconfig/pgsql"];
 
-/// What the service file says for `service`.
+/// The settings of `service` in the service files.
 ///
-/// The user's own file comes first and the machine's second; a service is taken whole from the first file that has it.
+/// The user's file comes first, then the machine's. A service is taken as a whole from the first file that has it.
 ///
 /// # Errors
-/// No file has the service, or the one that has it can't be read.
-pub(super) fn find(service: &str, around: &Surroundings<'_>) -> Result<Words, SettingsError> {
-    let named = around.variable("PGSERVICEFILE").map(PathBuf::from);
+/// No file has the service, or a file cannot be read.
+pub(super) fn find(
+    service: &str,
+    environment: &Environment<'_>,
+) -> Result<RawSettings, SettingsError> {
+    let named = environment.variable("PGSERVICEFILE").map(PathBuf::from);
     let must_exist = named.is_some();
-    if let Some(path) = named.or_else(|| around.at_home(".pg_service.conf"))
-        && let Some(words) = read(&path, service, must_exist)?
+    if let Some(path) = named.or_else(|| environment.at_home(".pg_service.conf"))
+        && let Some(raw) = read(&path, service, must_exist)?
     {
-        return Ok(words);
+        return Ok(raw);
     }
-    let system: Vec<PathBuf> = match around.variable("PGSYSCONFDIR") {
+    let system: Vec<PathBuf> = match environment.variable("PGSYSCONFDIR") {
         Some(directory) => vec![directory.into()],
         None => SYSTEM_DIRECTORIES.iter().map(PathBuf::from).collect(),
     };
     for directory in system {
-        if let Some(words) = read(&directory.join("pg_service.conf"), service, false)? {
-            return Ok(words);
+        if let Some(raw) = read(&directory.join("pg_service.conf"), service, false)? {
+            return Ok(raw);
         }
     }
     Err(SettingsError::new(format!(
-        "service: {service:?} is in no service file (PGSERVICEFILE, ~/.pg_service.conf, pg_service.conf in PGSYSCONFDIR)"
+        "service {service:?} is not in any service file (PGSERVICEFILE, ~/.pg_service.conf, pg_service.conf in PGSYSCONFDIR)"
     )))
 }
 
-fn read(path: &Path, service: &str, must_exist: bool) -> Result<Option<Words>, SettingsError> {
+fn read(
+    path: &Path,
+    service: &str,
+    must_exist: bool,
+) -> Result<Option<RawSettings>, SettingsError> {
     match fs::read(path) {
         Ok(bytes) => section(&String::from_utf8_lossy(&bytes), service)
             .map_err(|e| SettingsError::new(format!("service file {}: {e}", path.display()))),
@@ -50,14 +57,14 @@ fn read(path: &Path, service: &str, must_exist: bool) -> Result<Option<Words>, S
         Err(e) => Err(SettingsError::new(format!(
             "service file {}: {}",
             path.display(),
-            without_number(&e.to_string())
+            os_error_text(&e)
         ))),
     }
 }
 
-/// The words of one section. Lines of other sections are not looked at, so that their mistakes hurt nobody here.
-fn section(text: &str, service: &str) -> Result<Option<Words>, String> {
-    let mut found: Option<Words> = None;
+/// The settings of one section. Other sections are not read, so a mistake in them does no harm.
+fn section(text: &str, service: &str) -> Result<Option<RawSettings>, String> {
+    let mut found: Option<RawSettings> = None;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -71,32 +78,30 @@ fn section(text: &str, service: &str) -> Result<Option<Words>, String> {
                 .strip_prefix(service)
                 .is_some_and(|rest| rest.starts_with(']'))
             {
-                found = Some(Words::new());
+                found = Some(RawSettings::new());
             }
             continue;
         }
-        let Some(words) = &mut found else { continue };
+        let Some(raw) = &mut found else { continue };
         let at = number + 1;
         if line.starts_with("ldap") {
-            return Err(format!(
-                "line {at}: looking a service up by LDAP is not supported"
-            ));
+            return Err(format!("line {at}: LDAP is not supported"));
         }
         let Some((name, value)) = line.split_once('=') else {
             return Err(format!("line {at} has no \"=\""));
         };
         if name == "service" {
-            return Err(format!("line {at}: a service can't name another one"));
+            return Err(format!("line {at}: a service cannot name another service"));
         }
         if name.ends_with([' ', '\t']) {
-            return Err(format!("line {at}: no space may stand before the \"=\""));
+            return Err(format!("line {at} has a space before the \"=\""));
         }
         let Some(keyword) = keywords::find(name) else {
-            return Err(format!("line {at}: {}", conninfo::unknown(name)));
+            return Err(format!("line {at}: {}", raw::unknown(name)));
         };
-        // Within a section the first line for a word counts, unlike in a connection string.
-        if !words.iter().any(|(known, _)| *known == keyword.name) {
-            words.push((keyword.name, value.to_owned()));
+        // In a section the first line for a keyword counts, unlike in a connection string.
+        if !raw.iter().any(|(known, _)| *known == keyword.name) {
+            raw.push((keyword.name, value.to_owned()));
         }
     }
     Ok(found)
@@ -121,7 +126,7 @@ port=1
 ";
 
     #[test]
-    fn a_section_is_read_word_for_word() {
+    fn a_section_is_read_as_it_is_written() {
         assert_eq!(
             section(TEXT, "mine").unwrap().unwrap(),
             vec![
@@ -135,10 +140,10 @@ port=1
     }
 
     #[test]
-    fn mistakes_are_named_by_line_and_never_quoted() {
+    fn an_error_names_the_line_and_never_quotes_it() {
         assert_eq!(
             section(TEXT, "other").unwrap_err(),
-            "line 5: no space may stand before the \"=\""
+            "line 5 has a space before the \"=\""
         );
         assert_eq!(
             section("[s]\nsecret", "s").unwrap_err(),
@@ -147,12 +152,12 @@ port=1
         assert!(
             section("[s]\nservice=t", "s")
                 .unwrap_err()
-                .contains("another one")
+                .contains("another service")
         );
         assert!(section("[s]\nldap://h", "s").unwrap_err().contains("LDAP"));
         assert_eq!(
             section("[s]\nprot=5", "s").unwrap_err(),
-            "line 2: prot is no setting: did you mean port?"
+            "line 2: unknown setting prot: did you mean port?"
         );
     }
 
@@ -178,20 +183,21 @@ port=1
                 "PGSERVICEFILE" => named.map(|n| n.display().to_string()),
                 _ => None,
             };
-            find(service, &Surroundings::new(&lookup))
+            find(service, &Environment::new(&lookup))
                 .map(|w| w[0].1.clone())
                 .map_err(|e| e.to_string())
         };
         assert_eq!(host("s", None).unwrap(), "home");
         assert_eq!(host("t", None).unwrap(), "t");
-        assert!(host("u", None).unwrap_err().contains("no service file"));
         assert!(
-            host("s", Some(&named)).is_err(),
-            "a named file has to exist"
+            host("u", None)
+                .unwrap_err()
+                .contains("not in any service file")
         );
+        assert!(host("s", Some(&named)).is_err(), "a named file must exist");
         fs::write(&named, "[s]\nhost=named").unwrap();
         assert_eq!(host("s", Some(&named)).unwrap(), "named");
-        // With a named file the one in the home directory is not read; the machine's is.
+        // If a file is named, the one in the home directory is not read. The machine's file still is.
         assert!(host("h", Some(&named)).is_err());
         assert_eq!(host("t", Some(&named)).unwrap(), "t");
     }

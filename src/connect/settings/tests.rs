@@ -1,41 +1,14 @@
-use super::super::Settings;
-use super::*;
+use super::Settings;
 
 fn resolve(given: &str) -> Result<Settings, String> {
-    Settings::resolve_in(Some(given), &|name| {
+    Settings::read(Some(given), &|name| {
         (name == "HOME").then(|| "/nonexistent".to_owned())
     })
     .map_err(|e| e.to_string())
 }
 
 #[test]
-fn a_silent_connection_ends_without_being_asked_to() {
-    let socket = |given: &str| resolve(given).unwrap().socket;
-    let ours = SocketOptions {
-        keepalives: true,
-        idle: Some(KEEPALIVES_IDLE),
-        interval: Some(KEEPALIVES_INTERVAL),
-        count: Some(KEEPALIVES_COUNT),
-        user_timeout: Some(TCP_USER_TIMEOUT),
-    };
-    assert_eq!(socket("host=h"), ours);
-    // libpq's unit is the millisecond, and zero leaves the choice to the system.
-    assert_eq!(
-        socket("tcp_user_timeout=2000").user_timeout,
-        Some(Duration::from_secs(2))
-    );
-    assert_eq!(socket("tcp_user_timeout=0").user_timeout, None);
-    assert_eq!(
-        socket("keepalives_idle=7").idle,
-        Some(Duration::from_secs(7))
-    );
-    assert_eq!(socket("keepalives_interval=0").interval, None);
-    assert_eq!(socket("keepalives_count=2").count, Some(2));
-    assert!(!socket("keepalives=0").keepalives);
-}
-
-#[test]
-fn the_lists_of_hosts_belong_together_item_by_item() {
+fn the_lists_of_hosts_addresses_and_ports_are_combined_item_by_item() {
     let hosts = |given: &str| {
         let hosts = resolve(given)?.hosts;
         Ok::<_, String>(
@@ -64,16 +37,16 @@ fn the_lists_of_hosts_belong_together_item_by_item() {
     );
     assert_eq!(
         hosts("host=a port=1,2").unwrap_err(),
-        "port: 2 are given for 1 host: give one for all, or one for each"
+        "port has 2 entries for 1 host: give one port for all hosts, or one for each"
     );
     assert_eq!(
         hosts("host=a,b hostaddr=::1").unwrap_err(),
-        "host names 2 and hostaddr 1: they have to be equally many"
+        "host has 2 entries and hostaddr has 1: give the same number of each"
     );
 }
 
 #[test]
-fn what_would_weaken_the_connection_is_refused_by_name() {
+fn a_setting_that_would_weaken_the_connection_if_ignored_is_refused_by_name() {
     for (given, named) in [
         ("gssencmode=require", "gssencmode"),
         ("requirepeer=postgres", "requirepeer"),
@@ -99,9 +72,9 @@ fn what_would_weaken_the_connection_is_refused_by_name() {
 }
 
 #[test]
-fn an_error_in_a_value_begins_with_the_place_where_it_was_found() {
+fn an_error_in_a_value_begins_with_its_source() {
     let error = |given: &str, variable: (&str, &str)| {
-        Settings::resolve_in(Some(given), &|name| match name {
+        Settings::read(Some(given), &|name| match name {
             "HOME" => Some("/nonexistent".to_owned()),
             _ => (name == variable.0).then(|| variable.1.to_owned()),
         })
@@ -127,7 +100,7 @@ fn an_error_in_a_value_begins_with_the_place_where_it_was_found() {
         assert!(text.starts_with(&format!("{variable}: ")), "{text}");
     }
     let text = error("port=abc", ("PGPORT", "5432")).unwrap_err();
-    assert!(text.starts_with("port is no number"), "{text}");
+    assert!(text.starts_with("port=\"abc\" is not a number"), "{text}");
 }
 
 #[test]

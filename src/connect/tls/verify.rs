@@ -1,4 +1,4 @@
-//! Whether a server's certificate is good.
+//! Verifies a server's certificate.
 
 use std::sync::Arc;
 
@@ -14,37 +14,38 @@ use x509_cert::Certificate;
 use x509_cert::certificate::Version;
 use x509_cert::der::{Decode, Encode};
 
-use super::explain::explain;
+use super::certificate_error::describe;
 
 /// How much is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Nothing: whoever answers is taken for the server (`require` without a file of roots, as libpq defines it).
+    /// Nothing, as libpq defines `require` without a file of root certificates.
     Nothing,
-    /// That a root vouches for the certificate.
+    /// That the certificate is from a trusted authority.
     Chain,
-    /// That too, and that it names the host.
+    /// The same, and that it is for the host.
     Name,
 }
 
-/// Why a certificate was refused, in words.
+/// Why a certificate is not accepted, in words.
 #[derive(Debug)]
-pub(super) struct Untrusted(String);
+pub(in crate::connect) struct UntrustedCertificate(String);
 
-impl std::fmt::Display for Untrusted {
+impl std::fmt::Display for UntrustedCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Untrusted {}
+impl std::error::Error for UntrustedCertificate {}
 
+/// What rustls asks about a server's certificate.
 #[derive(Debug)]
 pub(super) struct Verifier {
     check: Check,
     chain: Option<Arc<WebPkiServerVerifier>>,
     roots: Vec<CertificateDer<'static>>,
-    /// Where the roots came from, for messages.
+    /// Where the root certificates are from, for messages.
     source: String,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -71,7 +72,7 @@ impl Verifier {
     }
 
     /// The check itself, with rustls's own errors.
-    fn judge(
+    fn verify(
         &self,
         certificate: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
@@ -79,8 +80,7 @@ impl Verifier {
         now: UnixTime,
     ) -> Result<(), Error> {
         if self.roots.iter().any(|root| root == certificate) {
-            // The very certificate was given as trusted: nobody has to vouch for it, but it can still be out of date or
-            // somebody else's.
+            // This certificate itself is trusted. It can still have expired, or be for another host.
             in_date(certificate, now)?;
             if self.check == Check::Name {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
@@ -90,7 +90,7 @@ impl Verifier {
         let Some(chain) = &self.chain else {
             return Err(CertificateError::UnknownIssuer.into());
         };
-        // The name is looked at last, so an error about it says that everything else is right.
+        // The name is checked last, so an error about the name means that all the rest is valid.
         match chain.verify_server_cert(certificate, intermediates, name, &[], now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -100,7 +100,7 @@ impl Verifier {
     }
 }
 
-/// Whether a certificate's own dates include `now`.
+/// Whether `now` is within a certificate's dates.
 fn in_date(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
     let parsed = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
     let validity = parsed.tbs_certificate.validity;
@@ -123,9 +123,9 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         if self.check != Check::Nothing
-            && let Err(error) = self.judge(certificate, intermediates, name, now)
+            && let Err(error) = self.verify(certificate, intermediates, name, now)
         {
-            let why = Untrusted(explain(certificate, name, &error, &self.source));
+            let why = UntrustedCertificate(describe(certificate, name, &error, &self.source));
             return Err(CertificateError::Other(OtherError(Arc::new(why))).into());
         }
         Ok(ServerCertVerified::assertion())
@@ -157,8 +157,11 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl Verifier {
-    /// The handshake's signature, checked with the certificate's key and without regard to the rest of it: a certificate
-    /// of version 1 that was accepted above (nothing is checked, or it is a root itself) can't be parsed by webpki.
+    /// Checks the handshake's signature with nothing but the key of the certificate.
+    ///
+    /// webpki cannot parse certificates of version 1, and `openssl x509 -req` made such ones for a long time. `verify`
+    /// accepts one if nothing is checked, or if it is a root certificate itself. The signature still matters then: without
+    /// it, a man in the middle could present the server's certificate and pass channel binding.
     fn verify_with_key_alone(
         &self,
         message: &[u8],
@@ -183,7 +186,7 @@ impl Verifier {
             .filter(|(scheme, _)| *scheme == signed.scheme);
         candidates
             .flat_map(|(_, algorithms)| algorithms.iter())
-            // rustls names an algorithm by the content of its SEQUENCE, without the two bytes of tag and length.
+            // rustls stores the content of the algorithm's SEQUENCE, without the two bytes of tag and length.
             .filter(|algorithm| identifier.get(2..) == Some(algorithm.public_key_alg_id().as_ref()))
             .any(|algorithm| {
                 algorithm

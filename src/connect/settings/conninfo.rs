@@ -1,21 +1,18 @@
-//! Connection strings, read as libpq reads them: `key=value` words, or a URI (in `uri`).
+//! Connection strings, read as libpq reads them: `key=value` pairs, or a URI (in `uri`).
 //!
-//! The rules are those of PostgreSQL's documentation ("Connection Strings") and, where it is silent, of
-//! `conninfo_parse` in fe-connect.c. What comes out is text by keyword; what the text means is
-//! decided elsewhere. No error quotes any part of a string that may hold a password.
+//! The rules are those of PostgreSQL's documentation ("Connection Strings"). Where it says nothing, they are those of
+//! `conninfo_parse` in fe-connect.c. The result is text by keyword. No error quotes a part of the string that may contain
+//! a password.
 
-use super::SettingsError;
-use super::keywords;
+use super::error::SettingsError;
+use super::raw::{self, RawSettings};
 use super::uri;
-
-/// Text by keyword, in the order in which it was given; a later entry wins over an earlier one.
-pub(super) type Words = Vec<(&'static str, String)>;
 
 /// Reads a URI, a `key=value` string, or the bare name of a database, as `psql -d` does.
 ///
 /// # Errors
-/// A string that libpq would refuse, or a word that it does not know.
-pub(super) fn parse(given: &str) -> Result<Words, SettingsError> {
+/// A string that libpq would refuse, or a keyword that it does not know.
+pub(super) fn parse(given: &str) -> Result<RawSettings, SettingsError> {
     if let Some(rest) = given
         .strip_prefix("postgresql://")
         .or_else(|| given.strip_prefix("postgres://"))
@@ -28,20 +25,20 @@ pub(super) fn parse(given: &str) -> Result<Words, SettingsError> {
             .all(|c| c.is_ascii_alphanumeric() || c == '+' || c == '-' || c == '.')
     {
         return Err(SettingsError::new(format!(
-            "connection string: the scheme {scheme:?} is unknown (write postgresql:// or postgres://)"
+            "connection string: unknown scheme {scheme:?} (write postgresql:// or postgres://)"
         )));
     }
     if given.contains('=') {
-        return parse_words(given);
+        return parse_pairs(given);
     }
     if given.trim().is_empty() {
-        return Ok(Words::new());
+        return Ok(RawSettings::new());
     }
-    // A URL that lost its scheme. libpq would take all of it for the name of a database, and the server repeats that
-    // name, with the password in it, in its answer.
+    // This is a URI without its scheme. libpq would take all of it as the name of a database, and the server would repeat
+    // that name, with the password in it, in its answer.
     if given.contains('@') {
         return Err(SettingsError::new(
-            "connection string: a URL has to begin with postgresql:// (a database whose name contains \"@\" is given as dbname=...)",
+            "connection string: a URI must begin with postgresql:// (write dbname=... for a database with \"@\" in its name)",
         ));
     }
     Ok(vec![("dbname", given.to_owned())])
@@ -52,26 +49,26 @@ const fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')
 }
 
-fn parse_words(given: &str) -> Result<Words, SettingsError> {
-    let mut words = Words::new();
+fn parse_pairs(given: &str) -> Result<RawSettings, SettingsError> {
+    let mut raw = RawSettings::new();
     let mut rest = given.trim_start_matches(is_space);
     while !rest.is_empty() {
         let end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
         let name = &rest[..end];
         let Some(value) = rest[end..].trim_start_matches(is_space).strip_prefix('=') else {
-            // The word may be a piece of a password that holds a space, so it is not repeated.
+            // The name may be a piece of a password with a space in it, so it is not shown.
             return Err(SettingsError::new(
-                "connection string: a word has no \"=\" after it (quote values that contain spaces: password='a b')",
+                "connection string: a setting has no \"=\" (quote a value that contains spaces: password='a b')",
             ));
         };
         let (value, after) = read_value(value.trim_start_matches(is_space))?;
-        store(&mut words, name, value)?;
+        raw::add(&mut raw, name, value)?;
         rest = after.trim_start_matches(is_space);
     }
-    Ok(words)
+    Ok(raw)
 }
 
-/// One value and what stands behind it: quoted, or up to the next space; a backslash takes the next character as it is.
+/// One value, and the text after it. The value is quoted, or ends at a space. A backslash escapes the next character.
 fn read_value(text: &str) -> Result<(String, &str), SettingsError> {
     let quoted = text.starts_with('\'');
     let mut value = String::new();
@@ -92,55 +89,6 @@ fn read_value(text: &str) -> Result<(String, &str), SettingsError> {
     Ok((value, ""))
 }
 
-/// Keeps a value under its keyword. `requiressl` is the old way of saying `sslmode`.
-pub(super) fn store(words: &mut Words, name: &str, value: String) -> Result<(), SettingsError> {
-    if name == "requiressl" {
-        words.push((
-            "sslmode",
-            if value.starts_with('1') {
-                "require"
-            } else {
-                "prefer"
-            }
-            .to_owned(),
-        ));
-        return Ok(());
-    }
-    let Some(keyword) = keywords::find(name) else {
-        return Err(unknown(name));
-    };
-    words.push((keyword.name, value));
-    Ok(())
-}
-
-/// Refuses a word by its name, but only if it looks like one: with a stray space or quote, a piece of a password
-/// stands where a word should be.
-pub(super) fn unknown(name: &str) -> SettingsError {
-    if name.is_empty()
-        || name.len() > 40
-        || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    {
-        return SettingsError::new("connection string: what stands before a \"=\" is no setting");
-    }
-    match keywords::nearest(name).or(SYNONYMS.iter().find(|(s, _)| *s == name).map(|(_, k)| *k)) {
-        Some(meant) => SettingsError::new(format!("{name} is no setting: did you mean {meant}?")),
-        None => SettingsError::new(format!("{name} is no setting that libpq knows")),
-    }
-}
-
-/// Words of other drivers that are too far from libpq's own to be found by their spelling.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("database", "dbname"),
-    ("username", "user"),
-    ("pass", "password"),
-    ("passwd", "password"),
-    ("server", "host"),
-    ("timeout", "connect_timeout"),
-    ("schema", "options"),
-    ("search_path", "options"),
-    ("ssl", "sslmode"),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,9 +98,9 @@ mod tests {
     }
 
     fn check(given: &str, expected: &[(&str, &str)]) {
-        let words = read(given);
-        let words: Vec<(&str, &str)> = words.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        assert_eq!(words, expected, "{given}");
+        let raw = read(given);
+        let pairs: Vec<(&str, &str)> = raw.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        assert_eq!(pairs, expected, "{given}");
     }
 
     #[test]
@@ -175,8 +123,22 @@ mod tests {
         check("requiressl=1", &[("sslmode", "require")]);
         check("mydb", &[("dbname", "mydb")]);
         check(r"password=trailing\", &[("password", "trailing")]);
-        // An empty value takes the word behind it, in libpq as well.
+        // An empty value takes the text after it, in libpq as well.
         check("password= user=u", &[("password", "user=u")]);
+    }
+
+    #[test]
+    fn a_parameter_of_another_tool_in_a_uri_is_to_be_removed() {
+        for (given, name) in [
+            ("postgres://h/d?schema=public&pgbouncer=true", "schema"),
+            ("postgres://h/d?pgbouncer=true&schema=public", "pgbouncer"),
+        ] {
+            let text = parse(given).unwrap_err().to_string();
+            assert_eq!(
+                text,
+                format!("unknown setting {name}: it is not libpq's, remove it")
+            );
+        }
     }
 
     #[test]
@@ -212,21 +174,5 @@ mod tests {
                 "{text}"
             );
         }
-    }
-
-    #[test]
-    fn an_unknown_word_is_refused_with_the_nearest_known_one() {
-        assert_eq!(
-            parse("hots=h").unwrap_err().to_string(),
-            "hots is no setting: did you mean host?"
-        );
-        assert_eq!(
-            parse("postgresql://h?database=d").unwrap_err().to_string(),
-            "database is no setting: did you mean dbname?"
-        );
-        assert_eq!(
-            parse("frobnicate=1").unwrap_err().to_string(),
-            "frobnicate is no setting that libpq knows"
-        );
     }
 }

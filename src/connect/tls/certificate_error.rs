@@ -1,8 +1,8 @@
-//! Which property of a server's certificate is missing.
+//! Says why a server's certificate is not accepted.
 //!
-//! rustls asks for more than OpenSSL does, which libpq uses: it takes no name from the subject's common name, no X.509
-//! version 1, and no authority's certificate as a server's own. The first two are what the recipe in PostgreSQL's own
-//! documentation used to give, so "invalid certificate" would not help anybody.
+//! rustls accepts less than OpenSSL, which libpq uses. It does not accept X.509 version 1, it ignores the common name, and
+//! it refuses an authority's certificate as a server's own. The recipe in PostgreSQL's documentation used to produce the
+//! first two, so "invalid certificate" alone would not help.
 
 use std::net::IpAddr;
 
@@ -16,20 +16,21 @@ use x509_cert::der::oid::db::rfc4519::COMMON_NAME;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{BasicConstraints, SubjectAltName};
 
-/// What is wrong with it, for whoever has to issue a better one.
-pub(super) fn explain(
+/// What is wrong with the certificate, for the person who issues a better one. `roots` is where the root certificates are
+/// from.
+pub(super) fn describe(
     certificate: &CertificateDer<'_>,
     name: &ServerName<'_>,
     error: &Error,
-    source: &str,
+    roots: &str,
 ) -> String {
     let Ok(parsed) = Certificate::from_der(certificate) else {
-        return format!("the server's certificate can't be read: {error}");
+        return format!("the server's certificate cannot be parsed: {error}");
     };
     let about = &parsed.tbs_certificate;
     if about.version != Version::V3 {
-        return "the server's certificate is of X.509 version 1, which is not accepted: version 3 is needed, with the \
-                host in its subjectAltName"
+        return "the server's certificate is of X.509 version 1, which is not accepted (issue one of version 3, with the \
+                host in its subjectAltName)"
             .to_owned();
     }
     let Error::InvalidCertificate(error) = error else {
@@ -43,8 +44,8 @@ pub(super) fn explain(
         let host = name.to_str();
         return match about.get::<SubjectAltName>() {
             Ok(None) => format!(
-                "the server's certificate has no subjectAltName, and no name is taken from its common name{}: it has \
-                 to name {host} there (or sslmode=verify-ca, which does not look at the name)",
+                "the server's certificate has no subjectAltName, and its common name{} is ignored (issue one with {host} \
+                 in its subjectAltName, or use sslmode=verify-ca, which ignores the name)",
                 common_name(about)
                     .map(|n| format!(" {n:?}"))
                     .unwrap_or_default()
@@ -61,20 +62,20 @@ pub(super) fn explain(
         && matches!(about.get::<BasicConstraints>(), Ok(Some((_, constraints))) if constraints.ca)
     {
         return format!(
-            "the server's certificate is an authority's (CA:TRUE), which is not accepted as a server's own: issue one \
-             with CA:FALSE, or put this very certificate into {}",
-            source
+            "the server's certificate is an authority's (CA:TRUE), which is not accepted for a server (issue one with \
+             CA:FALSE, or add this one to {})",
+            roots
         );
     }
     if let CertificateError::Expired | CertificateError::ExpiredContext { .. } = error {
         return format!(
-            "the server's certificate, or one that vouches for it, has expired (its own date is {})",
+            "the server's certificate, or one of its authorities' certificates, has expired (its own date is {})",
             about.validity.not_after
         );
     }
     if let CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } = error {
         return format!(
-            "the server's certificate is not valid before {} (is this machine's clock right?)",
+            "the server's certificate is not valid before {} (is this machine's clock correct?)",
             about.validity.not_before
         );
     }
@@ -82,20 +83,20 @@ pub(super) fn explain(
         return "the server's certificate has been revoked by its authority (sslcrl)".to_owned();
     }
     if *error == CertificateError::UnknownRevocationStatus {
-        return "sslcrl has no list of the authority that the server's certificate comes from"
+        return "sslcrl has no list of the authority that issued the server's certificate"
             .to_owned();
     }
     if unknown_issuer {
         return format!(
             "the server's certificate is not from an authority in {} (it was issued by {:?})",
-            source,
+            roots,
             about.issuer.to_string()
         );
     }
     format!("the server's certificate is not accepted: {error}")
 }
 
-/// The names that a certificate is for, as somebody would write them after `host=`.
+/// The names that a certificate is for, as they would be in `host`.
 fn listed(names: &SubjectAltName) -> String {
     let names: Vec<String> = names
         .0
@@ -113,7 +114,7 @@ fn listed(names: &SubjectAltName) -> String {
         })
         .collect();
     if names.is_empty() {
-        "no host at all".to_owned()
+        "no host".to_owned()
     } else {
         names.join(", ")
     }

@@ -1,32 +1,32 @@
-//! What a server sends, looked at on its way in: message by message, without keeping any.
+//! Checks what a server sends, message by message, without keeping any.
 //!
-//! The `postgres` crate keeps a message until all of it has arrived, up to the two gigabytes that its length can say,
-//! and notices without end. Whoever answers in the server's place, by mistake or on purpose, must not be able to fill
-//! this machine's memory with that.
+//! The `postgres` crate keeps a message until all of it has arrived, up to the two gigabytes that its length can say, and
+//! it accepts notices without end. A peer that is not our server, by mistake or on purpose, must not be able to fill this
+//! machine's memory. An announced length counts at once, so a limit on the whole is a limit on each message too.
 
-use super::values::AuthMethods;
-use super::wire::WireError;
+use crate::connect::settings::AuthMethods;
 
-/// The most that one message may have, in bytes: before the login, and after it. A lease's row is a few kilobytes.
-const MESSAGE_BEFORE_LOGIN: u32 = 64 * 1024;
-const MESSAGE: u32 = 16 * 1024 * 1024;
-/// The most that may come up to the end of the login, and then for one request (the table may have many rows).
-const TOTAL_BEFORE_LOGIN: u64 = 1024 * 1024;
-const TOTAL: u64 = 256 * 1024 * 1024;
+use super::error::WireError;
 
-/// Where in the stream of messages we are.
+/// The most bytes up to the end of the login.
+const LOGIN: u64 = 1024 * 1024;
+/// The most bytes in answer to one request. A lease's row is a few kilobytes, but the table may have many rows.
+const ANSWER: u64 = 256 * 1024 * 1024;
+
+/// The position in the stream of messages.
 pub(super) struct Inbound {
     methods: Option<AuthMethods>,
-    /// The type and length of the message that is coming in, and for `Authentication` its code.
+    /// The message's type and length, and the code of an `Authentication` message.
     head: [u8; 9],
-    /// How much of `head` is there, and how much of it this message has.
+    /// How many bytes of `head` have arrived, and how many this message has.
     have: usize,
     want: usize,
-    /// How much of the message is still to come, once its head is there.
+    /// How many bytes of the message are still to come after the length.
     rest: u64,
+    /// The length of all messages since the last request.
     total: u64,
-    /// Whether the server has asked anything yet, and whether the login is over.
-    asked: bool,
+    /// Whether there was an `Authentication` message.
+    authenticating: bool,
     logged_in: bool,
 }
 
@@ -39,21 +39,22 @@ impl Inbound {
             want: 5,
             rest: 0,
             total: 0,
-            asked: false,
+            authenticating: false,
             logged_in: false,
         }
     }
 
-    /// Whether the login is over.
+    /// Whether the login is complete.
     pub(super) const fn is_logged_in(&self) -> bool {
         self.logged_in
     }
 
-    /// Looks at the next bytes.
+    /// Checks the next bytes.
     ///
     /// # Errors
-    /// They are no message of PostgreSQL's, too long, or a demand that is refused. They must not be used then.
-    pub(super) fn look_at(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
+    /// They are not PostgreSQL's protocol, they are too many, or they request an excluded method of authentication. Then
+    /// they must not be used.
+    pub(super) fn check(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         while !bytes.is_empty() {
             if self.have < self.want {
                 self.take(bytes[0]);
@@ -86,7 +87,7 @@ impl Inbound {
         self.have += 1;
     }
 
-    /// The type and the length are there.
+    /// The type and the length have arrived.
     fn begin(&mut self) -> Result<(), WireError> {
         let [kind, a, b, c, d, ..] = self.head;
         let length = u32::from_be_bytes([a, b, c, d]);
@@ -96,12 +97,7 @@ impl Inbound {
         }
         self.rest = u64::from(length - 4);
         self.total += 1 + u64::from(length);
-        let (message, total) = if self.logged_in {
-            (MESSAGE, TOTAL)
-        } else {
-            (MESSAGE_BEFORE_LOGIN, TOTAL_BEFORE_LOGIN)
-        };
-        if length > message || self.total > total {
+        if self.total > if self.logged_in { ANSWER } else { LOGIN } {
             return Err(WireError::TooMuch);
         }
         if kind == b'R' {
@@ -116,10 +112,10 @@ impl Inbound {
     fn authentication(&mut self) -> Result<(), WireError> {
         let [.., a, b, c, d] = self.head;
         let code = u32::from_be_bytes([a, b, c, d]);
-        let first = !self.asked;
-        self.asked = true;
+        let first = !self.authenticating;
+        self.authenticating = true;
         match self.methods.and_then(|m| m.refuses(code, first)) {
-            Some(method) => Err(WireError::Method(method)),
+            Some(method) => Err(WireError::AuthMethod(method)),
             None => Ok(()),
         }
     }
@@ -155,7 +151,7 @@ mod tests {
         .concat()
     }
 
-    /// The verdict, which must not depend on how the bytes are cut.
+    /// The error, which must not depend on how the bytes are cut.
     fn verdict(methods: Option<&str>, bytes: &[u8]) -> Option<String> {
         let verdicts: Vec<Option<String>> = [1, 2, 7, bytes.len().max(1)]
             .into_iter()
@@ -163,7 +159,7 @@ mod tests {
                 let mut inbound = Inbound::new(methods.map(|m| AuthMethods::parse(m).unwrap()));
                 bytes
                     .chunks(size)
-                    .find_map(|c| inbound.look_at(c).err())
+                    .find_map(|c| inbound.check(c).err())
                     .map(|e| e.to_string())
             })
             .collect();
@@ -181,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_postgres_is_known_by_its_first_bytes() {
+    fn a_peer_that_is_not_postgresql_is_recognised_by_its_first_bytes() {
         for garbage in [
             &b"HTTP/1.1 400 Bad Request"[..],
             b"\x15\x03\x01\x00\x02\x02\x50",
@@ -190,20 +186,20 @@ mod tests {
         ] {
             assert_eq!(
                 verdict(None, garbage).as_deref(),
-                Some("what answers there is no PostgreSQL server")
+                Some("the peer is not a PostgreSQL server")
             );
         }
     }
 
     #[test]
-    fn a_gigabyte_is_refused_before_it_comes() {
-        let too_much = Some("the answer is too long to be one of a PostgreSQL server".to_owned());
+    fn a_gigabyte_is_refused_before_it_arrives() {
+        let too_much = Some("the peer sends more than a PostgreSQL server would".to_owned());
         assert_eq!(verdict(None, b"E\x40\0\0\0"), too_much);
         assert_eq!(
             verdict(None, &[login(), b"D\x40\0\0\0".to_vec()].concat()),
             too_much
         );
-        // Many small messages are no better than a large one.
+        // Many small messages count like a large one.
         assert_eq!(
             verdict(None, &message(b'N', &[0; 1000]).repeat(1100)),
             too_much
@@ -211,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_of_authentication_is_seen_before_it_is_answered() {
+    fn a_method_of_authentication_is_checked_before_it_is_answered() {
         let scram = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
         let cleartext = message(b'R', &[0, 0, 0, 3]);
         assert_eq!(
@@ -220,11 +216,11 @@ mod tests {
         );
         assert_eq!(
             verdict(Some("scram-sha-256"), &cleartext).as_deref(),
-            Some("require_auth: the server asks for password")
+            Some("require_auth: the server requested password authentication")
         );
         assert_eq!(
             verdict(Some("scram-sha-256"), &login()).as_deref(),
-            Some("require_auth: the server does not ask who is there")
+            Some("require_auth: the server did not request authentication")
         );
         assert_eq!(verdict(Some("!scram-sha-256"), &login()), None);
         assert!(verdict(Some("!scram-sha-256"), &scram).is_some());

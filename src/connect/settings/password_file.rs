@@ -4,66 +4,67 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::reason::without_number;
-use super::settings::SOCKET_DIRECTORY;
+use crate::text::os_error_text;
 
-/// Where a password is needed: the four things that a line of the file is compared with.
-pub(super) struct Place<'a> {
-    /// As it was given: a name, an address, or the directory of a socket.
-    pub(super) host: &'a str,
-    pub(super) port: u16,
-    pub(super) database: &'a str,
-    pub(super) user: &'a str,
+use super::hosts::SOCKET_DIRECTORY;
+
+/// What a line of the file is compared with.
+pub(in crate::connect) struct PassfileEntry<'a> {
+    /// As in the settings: a name, an address, or the directory of a socket.
+    pub(in crate::connect) host: &'a str,
+    pub(in crate::connect) port: u16,
+    pub(in crate::connect) database: &'a str,
+    pub(in crate::connect) user: &'a str,
 }
 
-/// What a password file had to say.
+/// The result of reading a password file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Lookup {
-    /// There is no such file, or no line of it fits.
-    Nothing,
-    /// The file can't be used. libpq warns and goes on without it, and so do we: the text is such a warning.
+pub(in crate::connect) enum Passfile {
+    /// There is no such file.
+    Missing,
+    /// The file cannot be used. Like libpq, we warn and go on without it. The text is the warning.
     Unusable(String),
     /// The text of the file.
     Text(String),
 }
 
-/// Reads the file, if its owner alone may.
-pub(super) fn read(path: &Path) -> Lookup {
+/// Reads the file, if only its owner can read it.
+pub(in crate::connect) fn read(path: &Path) -> Passfile {
     let Ok(about) = fs::metadata(path) else {
-        return Lookup::Nothing;
+        return Passfile::Missing;
     };
     if !about.is_file() {
-        return Lookup::Unusable(format!(
-            "password file {} is ignored: it is no plain file",
+        return Passfile::Unusable(format!(
+            "password file {} is ignored: it is not a regular file",
             path.display()
         ));
     }
     let mode = about.permissions().mode();
     if mode & 0o077 != 0 {
-        return Lookup::Unusable(format!(
-            "password file {} is ignored: others may use it too (chmod 0600 {0})",
+        return Passfile::Unusable(format!(
+            "password file {} is ignored: others can read it (chmod 0600 {0})",
             path.display()
         ));
     }
     match fs::read(path) {
-        Ok(bytes) => Lookup::Text(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(e) => Lookup::Unusable(format!(
+        Ok(bytes) => Passfile::Text(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(e) => Passfile::Unusable(format!(
             "password file {} is ignored: {}",
             path.display(),
-            without_number(&e.to_string())
+            os_error_text(&e)
         )),
     }
 }
 
-/// The password of the first line that fits.
-pub(super) fn find(text: &str, place: &Place<'_>) -> Option<String> {
-    // libpq knows the socket directory that it was built with by the name localhost.
-    let host = if place.host == SOCKET_DIRECTORY {
+/// The password in the first line that matches.
+pub(in crate::connect) fn find(text: &str, entry: &PassfileEntry<'_>) -> Option<String> {
+    // In this file, libpq calls its default socket directory localhost.
+    let host = if entry.host == SOCKET_DIRECTORY {
         "localhost"
     } else {
-        place.host
+        entry.host
     };
-    let port = place.port.to_string();
+    let port = entry.port.to_string();
     text.split('\n').find_map(|line| {
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.starts_with('#') {
@@ -71,13 +72,13 @@ pub(super) fn find(text: &str, place: &Place<'_>) -> Option<String> {
         }
         let rest = strip_field(line, host)?;
         let rest = strip_field(rest, &port)?;
-        let rest = strip_field(rest, place.database)?;
-        let rest = strip_field(rest, place.user)?;
+        let rest = strip_field(rest, entry.database)?;
+        let rest = strip_field(rest, entry.user)?;
         Some(unescape(rest))
     })
 }
 
-/// What follows a field of the line, if the field is `*` or says `expected`.
+/// The rest of the line after a field, if the field is `*` or `expected`.
 fn strip_field<'a>(line: &'a str, expected: &str) -> Option<&'a str> {
     if let Some(rest) = line.strip_prefix("*:") {
         return Some(rest);
@@ -97,7 +98,7 @@ fn strip_field<'a>(line: &'a str, expected: &str) -> Option<&'a str> {
     None
 }
 
-/// The last field: up to a further colon, a backslash takes the next character as it is.
+/// The last field, which ends at a colon. A backslash escapes the next character.
 fn unescape(field: &str) -> String {
     let mut password = String::new();
     let mut chars = field.chars();
@@ -118,7 +119,7 @@ mod tests {
     fn password(text: &str, host: &str, port: u16, database: &str, user: &str) -> Option<String> {
         find(
             text,
-            &Place {
+            &PassfileEntry {
                 host,
                 port,
                 database,
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_fits_wins() {
+    fn the_first_line_that_matches_wins() {
         let text = "# h:5432:d:u:comment\r\n\nh:5432:d:u:first\r\nh:*:*:u:second\n*:*:*:*:last";
         assert_eq!(
             password(text, "h", 5432, "d", "u").as_deref(),
@@ -159,7 +160,7 @@ mod tests {
         );
         // An escaped star is a star.
         assert_eq!(password(r"\*:5432:d:u:p", "h", 5432, "d", "u"), None);
-        // A star with something behind it is no wildcard.
+        // A star with something after it is not a wildcard.
         assert_eq!(
             password("*.example:5432:d:u:p", "a.example", 5432, "d", "u"),
             None
@@ -181,10 +182,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_read_is_ignored_with_a_warning() {
+    fn a_file_that_others_can_read_is_ignored_with_a_warning() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pass");
-        assert_eq!(read(&path), Lookup::Nothing);
+        assert_eq!(read(&path), Passfile::Missing);
         fs::write(&path, "*:*:*:*:p").unwrap();
         for (mode, usable) in [
             (0o600, true),
@@ -194,8 +195,8 @@ mod tests {
             (0o610, false),
         ] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(matches!(read(&path), Lookup::Text(_)), usable, "{mode:o}");
+            assert_eq!(matches!(read(&path), Passfile::Text(_)), usable, "{mode:o}");
         }
-        assert!(matches!(read(dir.path()), Lookup::Unusable(_)));
+        assert!(matches!(read(dir.path()), Passfile::Unusable(_)));
     }
 }
