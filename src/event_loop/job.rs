@@ -178,9 +178,11 @@ impl EventLoop {
     pub(super) fn tell_watchdog(&mut self, word: Word, events: &mut VecDeque<Event>) {
         let Some(control) = &mut self.job else { return };
         let told = control.watchdog.as_mut().map(|w| w.tell(word));
-        if !matches!(told, Some(Ok(()))) {
-            events.push_back(Event::WatchdogDied);
-        }
+        events.extend(match (told, word) {
+            (Some(Ok(())), Word::Deadline(at)) => Some(Event::WatchdogTold(at)),
+            (Some(Ok(())), Word::KillAt(_)) => None,
+            (Some(Err(_)) | None, _) => Some(Event::WatchdogDied),
+        });
     }
 
     pub(super) fn replace_watchdog(&mut self, word: Word) -> io::Result<()> {
@@ -195,11 +197,14 @@ impl EventLoop {
         // One that could not be told everything ends with this function, and with it its number.
         self.children.watchdog = None;
         let (grace, line) = (control.timing.grace(), &control.watchdog_line);
-        let mut watchdog = match &control.job {
-            Some(job) => Watchdog::start_over(grace, job.group(), line)?,
-            None => Watchdog::start(grace, line)?,
+        let watchdog = match &control.job {
+            Some(job) => Watchdog::start_over(grace, job.group(), word, line)?,
+            None => {
+                let mut watchdog = Watchdog::start(grace, line)?;
+                watchdog.tell(word)?;
+                watchdog
+            }
         };
-        watchdog.tell(word)?;
         self.children.watchdog = Some(watchdog.pid());
         control.watchdog = Some(watchdog);
         Ok(())

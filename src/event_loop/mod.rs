@@ -3,6 +3,17 @@
 //! It decides nothing: what an event calls for is `supervise`'s. What can block runs on a thread of its own, so the loop
 //! is always there for a signal and for the deadline.
 //!
+//! This process can be stopped for a minute between the look at the clock and an action that follows from it:
+//!
+//! - Signals to the job hit a group that the watchdog has killed meanwhile, and nobody else.
+//! - A deadline is told too late to a watchdog that has begun to stop the job. So the clock is looked at once more after
+//!   each telling, and a deadline counts from then on.
+//! - A stop that was announced is left to the watchdog, which sends no TERM of its own then, but the KILL in time.
+//! - The start of the job is given up by its child, which looks at the clock last.
+//! - A release arrives late. It acts on this term only, and a lease that has expired since is not called lost.
+//! - The terminal may be given to the job although a shell has taken it back meanwhile. No system call does both the look
+//!   and the change.
+//!
 //! | file | what happens there |
 //! |---|---|
 //! | here | the loop |
@@ -26,7 +37,7 @@ use crate::output::{self, Level, StderrWriter};
 use crate::process::{self, Change, Children, StopOutcome};
 use crate::signals::Caught;
 use crate::store::{Applied, Failure};
-use crate::supervise::{Action, Event, Outcome, Plan, Report, Supervisor};
+use crate::supervise::{Action, Event, Outcome, Plan, Report, Supervisor, Word};
 use crate::text::os_error_text;
 
 /// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
@@ -187,9 +198,11 @@ impl EventLoop {
             Action::Signal(signal) => self.signal_job(signal),
             Action::TellWatchdog(word) => self.tell_watchdog(word, events),
             Action::ReplaceWatchdog(word) => {
-                if let Err(error) = self.replace_watchdog(word) {
-                    events.push_back(Event::Unprotected(os_error_text(&error)));
-                }
+                events.extend(match (self.replace_watchdog(word), word) {
+                    (Ok(()), Word::Deadline(at)) => Some(Event::WatchdogTold(at)),
+                    (Ok(()), Word::KillAt(_)) => None,
+                    (Err(error), _) => Some(Event::Unprotected(os_error_text(&error))),
+                });
             }
             Action::DismissWatchdog => self.dismiss_watchdog(),
             Action::TakeTerminal { restore_modes } => self.take_terminal(restore_modes),

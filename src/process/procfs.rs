@@ -1,4 +1,12 @@
 //! What /proc says about processes: who is in a group, who is stopped, whose group is orphaned.
+//!
+//! Every answer is about the past. If this process is stopped for a minute after a look:
+//!
+//! - [`members`] proves nothing, and no run ends by it alone.
+//! - [`is_running`] may call a job stopped that was continued meanwhile. That change is the next one that the kernel
+//!   reports. If `lease` has stopped itself by then, the job runs until its deadline or until somebody continues `lease`.
+//! - [`own_group_is_orphaned`] may miss that the shell has just ended. `lease` then stays awake and keeps renewing for a
+//!   job that is stopped, until one of the two gets a signal.
 
 use std::collections::HashSet;
 use std::fs;

@@ -40,9 +40,10 @@ pub enum Action {
     StopHeartbeat,
     /// Send this signal to the job's group.
     Signal(Signal),
-    /// Tell the watchdog.
+    /// Tell the watchdog. Answer with [`super::Event::WatchdogTold`] if it was a deadline, and with
+    /// [`super::Event::WatchdogDied`] if it could not be told.
     TellWatchdog(Word),
-    /// Start another watchdog in place of the dead one, and tell it the job's group and this. Answer with
+    /// Start another watchdog in place of the dead one, which knows the job's group and this. Answer as above, and with
     /// [`super::Event::Unprotected`] if that fails.
     ReplaceWatchdog(Word),
     /// Nothing of the job is left, or none was started: end the watchdog.

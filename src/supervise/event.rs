@@ -108,6 +108,8 @@ pub enum Event {
     TerminalWanted(Signal, Foreground),
     /// [`super::Action::StopSelf`] had no effect, because nobody could continue this process (its group is orphaned).
     StayedAwake(Signal),
+    /// A watchdog has this deadline: the answer to [`super::Action::TellWatchdog`] and [`super::Action::ReplaceWatchdog`].
+    WatchdogTold(BootTime),
     /// The watchdog ended, was stopped, or no longer reads.
     WatchdogDied,
     /// A new watchdog could not be had; a fragment for a message.

@@ -52,15 +52,18 @@ impl Watchdog {
     /// Forks a watchdog for a job that runs already: a second one, after the first one was killed. It inherits the pidfd of
     /// the job's first process, and so knows the group also if that one is reaped by now and others are left.
     ///
+    /// It inherits `word` too. Told it afterwards, it would not know the deadline of a job that runs if `lease` were stopped
+    /// between the two.
+    ///
     /// Safe in a process with threads: the child touches no lock and no heap.
     ///
     /// # Errors
     /// When there are no descriptors or processes to be had.
-    pub fn start_over(grace: Duration, job: &Group, line: &str) -> io::Result<Self> {
-        Self::fork(grace, Some(job), line)
+    pub fn start_over(grace: Duration, job: &Group, word: Word, line: &str) -> io::Result<Self> {
+        Self::fork(grace, Some((job, word.into())), line)
     }
 
-    fn fork(grace: Duration, job: Option<&Group>, line: &str) -> io::Result<Self> {
+    fn fork(grace: Duration, job: Option<(&Group, Message)>, line: &str) -> io::Result<Self> {
         let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
         let pid = system::fork_into(&read, grace, job, line)?;
         Ok(Self {
@@ -90,10 +93,7 @@ impl Watchdog {
     /// # Errors
     /// `EPIPE` if it is dead, `EAGAIN` if it has not read for so long that the pipe is full: it is of no use then.
     pub fn tell(&mut self, word: Word) -> io::Result<()> {
-        self.send(match word {
-            Word::Deadline(at) => Message::Deadline(at),
-            Word::KillAt(at) => Message::KillAt(at),
-        })
+        self.send(word.into())
     }
 
     fn send(&mut self, message: Message) -> io::Result<()> {

@@ -1,6 +1,9 @@
 //! When the watchdog does what: no system call, the time passed in.
 //!
 //! Everything here runs between a fork and an exit: no allocation, no lock, no panic.
+//!
+//! The time that is passed in is older than the last message. A deadline that is heard is therefore never judged by a clock
+//! that was read after it.
 
 use std::time::Duration;
 
@@ -44,7 +47,9 @@ pub(super) struct Switch {
     termed: bool,
     /// When KILL was sent.
     killed: Option<BootTime>,
-    /// Whether the stop was this watchdog's own.
+    /// Whether the last signal was this watchdog's own idea, not that of a `lease` that had begun to stop the job.
+    own: bool,
+    /// Whether such a signal has hit the job.
     acted: bool,
     /// Whether `lease` is gone, so that no message will follow.
     alone: bool,
@@ -60,6 +65,7 @@ impl Switch {
             kill_at: None,
             termed: false,
             killed: None,
+            own: false,
             acted: false,
             alone: false,
             goodbye: false,
@@ -104,6 +110,12 @@ impl Switch {
     /// The group has no member left.
     pub(super) const fn job_is_gone(&mut self) {
         self.job = false;
+    }
+
+    /// The signal that was asked for has hit somebody. One that finds an empty group stops nobody: the job has ended by
+    /// itself, and its `lease` may not have seen that yet.
+    pub(super) const fn has_hit(&mut self) {
+        self.acted |= self.own;
     }
 
     /// Whether the pipe has closed.
@@ -166,12 +178,12 @@ impl Switch {
         }
         if now >= kill_at {
             self.killed = Some(now);
-            self.acted |= self.alone || !self.termed;
+            self.own |= self.alone || !self.termed;
             return Act::Kill;
         }
         if !self.termed {
             self.termed = true;
-            self.acted = true;
+            self.own = true;
             return Act::Term;
         }
         Act::Wait(Some(kill_at))
@@ -202,6 +214,7 @@ mod tests {
         assert_eq!(switch.act(at(0)), Act::Wait(Some(at(56_200))));
         switch.pipe_closed(at(10));
         assert_eq!(switch.act(at(10)), Act::Term);
+        switch.has_hit();
         assert_eq!(switch.act(at(10)), Act::Wait(Some(at(4_010))));
         assert_eq!(switch.act(at(4_010)), Act::Kill);
         assert_eq!(switch.act(at(4_010)), Act::Wait(Some(at(5_010))));
@@ -259,6 +272,7 @@ mod tests {
         let mut switch = guarding(60_000);
         switch.pipe_closed(at(59_000));
         assert_eq!(switch.act(at(59_000)), Act::Term);
+        switch.has_hit();
         assert_eq!(switch.act(at(60_000)), Act::Kill);
         assert!(switch.is_stopping(at(60_999)));
         assert_eq!(switch.act(at(60_999)), Act::Wait(Some(at(61_000))));
@@ -298,10 +312,20 @@ mod tests {
         let mut switch = guarding(60_000);
         switch.pipe_closed(at(0));
         assert_eq!(switch.act(at(0)), Act::Term);
+        switch.has_hit();
         assert!(switch.is_stopping(at(1)));
         switch.job_is_gone();
         assert_eq!(switch.act(at(1)), Act::Leave);
         assert!(switch.has_stopped_the_job(at(1)));
+    }
+
+    #[test]
+    fn a_signal_that_finds_nobody_has_stopped_nobody() {
+        let mut switch = guarding(60_000);
+        assert_eq!(switch.act(at(56_200)), Act::Term);
+        switch.job_is_gone();
+        assert_eq!(switch.act(at(56_200)), Act::Wait(None));
+        assert!(!switch.has_stopped_the_job(at(60_000)));
     }
 
     #[test]

@@ -2,6 +2,17 @@
 //!
 //! After the fork only async-signal-safe calls are made, since the parent may have had threads: no heap, no lock, no
 //! formatting, no panic. Errors have nobody to go to; what can fail is arranged so that failing means acting early.
+//!
+//! The watchdog can be stopped for a minute between any two lines, like every process:
+//!
+//! - Before it listens: what it is told waits in the pipe. The deadline of a job that runs already comes with the fork.
+//! - Between the clock, the pipe and the decision: the clock is read first, so what is decided can be late, but never
+//!   disregards a deadline that was moved in time.
+//! - Between the decision and the signal: the signal is late. It is not wrong by then, because `lease` does not take a lost
+//!   lease back. A pidfd names the job's group or nobody. Before Linux 6.9 the group goes by number, and a number that
+//!   was free for long may be somebody else's.
+//! - While `lease` is stopped too: nobody is left to stop the job. Where `lease` runs, it replaces a watchdog that was
+//!   stopped by a signal.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -35,7 +46,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) fn fork_into(
     read: &OwnedFd,
     grace: Duration,
-    job: Option<&Group>,
+    job: Option<(&Group, Message)>,
     line: &str,
 ) -> io::Result<pid_t> {
     // Not a single signal may reach a handler in the child: ours tell the parent's loop what they see.
@@ -87,7 +98,8 @@ fn last_errno() -> c_int {
 struct Legacy<'a> {
     read: RawFd,
     grace: Duration,
-    job: Option<&'a Group>,
+    /// A job that runs already, and what there is to know about its time.
+    job: Option<(&'a Group, Message)>,
     line: &'a [u8],
 }
 
@@ -103,8 +115,9 @@ extern "C" fn watch(legacy: &Legacy<'_>) -> ! {
         line: legacy.line,
         said: false,
     };
-    if watch.group.is_some() {
+    if let Some((_, message)) = legacy.job {
         watch.switch.job_is_known();
+        watch.switch.hear(message);
     }
     watch.run();
     // SAFETY: _exit(2) is always allowed, and runs nothing of the parent's.
@@ -137,7 +150,7 @@ fn keep_descriptors(legacy: &Legacy<'_>) -> Option<Group> {
     // SAFETY: no memory is read but the string, which ends with a NUL. Nothing of the parent's is used any more but what
     // is moved here, out of the way of the numbers that it is moved to.
     unsafe {
-        let pidfd = legacy.job.and_then(Group::pidfd);
+        let pidfd = legacy.job.and_then(|(job, _)| job.pidfd());
         let pidfd = pidfd.map(|fd| libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, AWAY));
         let read = libc::fcntl(legacy.read, libc::F_DUPFD, AWAY);
         if libc::dup2(read, PIPE) != PIPE {
@@ -159,7 +172,7 @@ fn keep_descriptors(legacy: &Legacy<'_>) -> Option<Group> {
         libc::close(null);
         legacy
             .job
-            .map(|job| job.adopted(pidfd.map(|fd| OwnedFd::from_raw_fd(fd))))
+            .map(|(job, _)| job.adopted(pidfd.map(|fd| OwnedFd::from_raw_fd(fd))))
     }
 }
 
@@ -210,11 +223,12 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn run(&mut self) {
         loop {
-            // All that was said is heard before anything is done: a deadline may have been moved, and the pipe of a
-            // `lease` that said goodbye closes like that of one that was killed.
+            // The clock is read first, and all that was said is heard before anything is done: the pipe of a `lease` that
+            // said goodbye closes like that of one that was killed, and a deadline may have been moved. One that was moved
+            // before it had come is always heard in time, however long this process is stopped in between.
+            let now = BootTime::now();
             self.listen();
             self.look();
-            let now = BootTime::now();
             let act = self.switch.act(now);
             if self.switch.has_stopped_the_job(now) && !self.said {
                 self.said = true;
@@ -224,10 +238,15 @@ impl Watch<'_> {
                 Act::Wait(until) => self.wait(until),
                 Act::Term => {
                     // A stopped process acts on TERM only once it is continued.
-                    let _ = self.signal(Signal::TERM) && self.signal(Signal::CONT);
+                    if self.signal(Signal::TERM) {
+                        self.switch.has_hit();
+                        self.signal(Signal::CONT);
+                    }
                 }
                 Act::Kill => {
-                    self.signal(Signal::KILL);
+                    if self.signal(Signal::KILL) {
+                        self.switch.has_hit();
+                    }
                 }
                 Act::Leave => return,
             }

@@ -2,6 +2,7 @@
 
 use crate::clock::BootTime;
 use crate::process::GroupId;
+use crate::supervise::Word;
 
 /// What the watchdog is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,15 @@ pub(super) enum Message {
     KillAt(BootTime),
     /// Nothing of the job is left.
     Goodbye,
+}
+
+impl From<Word> for Message {
+    fn from(word: Word) -> Self {
+        match word {
+            Word::Deadline(at) => Self::Deadline(at),
+            Word::KillAt(at) => Self::KillAt(at),
+        }
+    }
 }
 
 /// The size of a message: three words of 64 bits in the machine's own order, since both ends are one program.

@@ -112,6 +112,7 @@ impl Supervisor {
             }
             // A watchdog that died is replaced when there is a job to watch.
             Event::WatchdogDied
+            | Event::WatchdogTold(_)
             | Event::Unprotected(_)
             | Event::StayedAwake(_)
             | Event::Start(_)

@@ -90,7 +90,10 @@ enum Fate {
 pub(super) struct Guarding {
     grace: Duration,
     on_loss: OnLoss,
+    /// The deadline that the watchdog is known to have. It begins a stop by that one, whatever has been granted since.
     deadline: BootTime,
+    /// A later one that it is being told.
+    renewed: Option<BootTime>,
     stage: Stage,
     fate: Fate,
     /// Whether the lease is still thought to be ours. Only ever goes from true to false.
@@ -115,6 +118,7 @@ impl Guarding {
             grace,
             on_loss,
             deadline,
+            renewed: None,
             stage: Stage::Running,
             fate: Fate::AsJob,
             held: true,
@@ -151,10 +155,8 @@ impl Guarding {
         let looked_after_kill = self.has_asked_after_kill();
         // The clock comes first: whatever is asked for, a job past its deadline is not given the terminal, continued or
         // signalled as if nothing had happened, and one found dead by a thawed `lease` was stopped by the watchdog. A
-        // renewal is the one event that moves the deadline, so it is applied before the clock is looked at.
-        if !matches!(event, Event::Renewed(_)) {
-            self.look_at_the_clock(now, out);
-        }
+        // renewal that is seen, or passed on, after the time to stop has come is too late: the watchdog may have begun.
+        self.look_at_the_clock(now, out);
         match event {
             Event::JobExited(ended, foreground) => self.job_exited(ended, foreground, out),
             Event::JobStopped(signal, foreground) => {
@@ -165,10 +167,8 @@ impl Guarding {
             Event::Leftovers(found) => {
                 return self.leftovers(now, found, looked_after_kill, out);
             }
-            Event::Renewed(renewed) => {
-                self.renewed(renewed.deadline, out);
-                self.look_at_the_clock(now, out);
-            }
+            Event::Renewed(renewed) => self.renewed(renewed.deadline, out),
+            Event::WatchdogTold(deadline) => self.watchdog_told(deadline),
             Event::RenewFailed(message) => self.renew_failed(message, out),
             Event::Lost(loss) => self.lose(now, Reason::Over(loss), out),
             Event::NoHeartbeat(message) => self.no_heartbeat(now, message, out),
@@ -277,18 +277,26 @@ impl Guarding {
         if !self.held || self.is_done() {
             return;
         }
-        self.deadline = deadline;
         match self.stage {
-            Stage::Running => {
-                if self.enforces() {
-                    out.push(Action::TellWatchdog(Word::Deadline(deadline)));
-                }
+            Stage::Running if self.enforces() => {
+                self.renewed = Some(deadline);
+                out.push(Action::TellWatchdog(Word::Deadline(deadline)));
             }
             // A renewal keeps the lease for as long as the stop takes; it does not take the stop back.
-            Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
+            Stage::Running | Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {
+                self.deadline = deadline;
+            }
         }
         if self.failing.take().is_some() {
             out.push(Action::Report(Report::RenewRecovered));
+        }
+    }
+
+    fn watchdog_told(&mut self, deadline: BootTime) {
+        // If it is lost, the watchdog may have begun to stop the job before it was told.
+        if self.held {
+            self.deadline = deadline;
+            self.renewed = None;
         }
     }
 

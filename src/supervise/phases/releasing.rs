@@ -132,6 +132,7 @@ impl Supervisor {
             | Event::Signal(_)
             | Event::TerminalWanted(..)
             | Event::WatchdogDied
+            | Event::WatchdogTold(_)
             | Event::Unprotected(_)
             | Event::StayedAwake(_)
             | Event::Claim(_)

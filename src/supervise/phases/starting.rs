@@ -107,6 +107,7 @@ impl Supervisor {
             }
             Event::Signal(signal) | Event::TerminalWanted(signal, _) => suspend(signal, out),
             Event::WatchdogDied
+            | Event::WatchdogTold(_)
             | Event::Unprotected(_)
             | Event::StayedAwake(_)
             | Event::RenewalInDoubt
@@ -169,6 +170,7 @@ impl Supervisor {
             Event::Signal(_)
             | Event::TerminalWanted(..)
             | Event::WatchdogDied
+            | Event::WatchdogTold(_)
             | Event::StayedAwake(_)
             | Event::Claim(_)
             | Event::Release(_)

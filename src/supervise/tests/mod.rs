@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::{
     Action, ClaimAnswer, Event, Granted, JobPlan, Outcome, Plan, Purpose, ReleaseAnswer, Report,
-    StartAnswer, Supervisor,
+    StartAnswer, Supervisor, Word,
 };
 use crate::clock::BootTime;
 use crate::job::{Leftovers, OnLoss};
@@ -108,6 +108,19 @@ fn supervisor(on_loss: OnLoss) -> Supervisor {
     supervisor
 }
 
+/// The deadline that the watchdog is told by these actions.
+fn told(actions: &[Action]) -> Option<BootTime> {
+    actions.iter().find_map(|action| {
+        if let Action::TellWatchdog(Word::Deadline(at))
+        | Action::ReplaceWatchdog(Word::Deadline(at)) = action
+        {
+            Some(*at)
+        } else {
+            None
+        }
+    })
+}
+
 /// Feeds events and keeps the last answer.
 struct Drive {
     supervisor: Supervisor,
@@ -126,8 +139,16 @@ impl Drive {
         }
     }
 
+    /// The watchdog is told at once what it is to be told.
     fn at(&mut self, seconds: u64, event: Event) -> Vec<Action> {
-        self.supervisor.handle(at(seconds), event)
+        let mut actions = self.supervisor.handle(at(seconds), event);
+        if let Some(deadline) = told(&actions) {
+            actions.extend(
+                self.supervisor
+                    .handle(at(seconds), Event::WatchdogTold(deadline)),
+            );
+        }
+        actions
     }
 
     /// Nothing of the job is left: checks what that calls for, lets the release succeed, and answers how the run ends.

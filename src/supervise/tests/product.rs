@@ -248,6 +248,10 @@ fn long_rows_of_events_keep_every_rule() {
             1 => Witness::new(on_loss, Starts::Works, None),
             _ => Witness::new(on_loss, Starts::Works, Some(Wait::Forever)),
         };
+        // Now and then the process is stopped before it tells the watchdog.
+        if random.usize(..4) == 0 {
+            witness.told_after = STEPS[random.usize(..STEPS.len())];
+        }
         for _ in 0..random.usize(1..20) {
             // Mostly short steps, so that a row gets through more than one phase.
             let step = STEPS[random.usize(..STEPS.len()).min(random.usize(..STEPS.len()))];

@@ -86,12 +86,40 @@ fn a_renewal_moves_the_deadline_and_tells_the_watchdog() {
 }
 
 #[test]
-fn a_renewal_that_is_handled_late_counts_before_the_clock_does() {
+fn a_renewal_that_is_seen_after_the_time_to_stop_comes_too_late() {
     let mut run = Drive::new();
-    assert_eq!(
-        run.at(55, renewed(at(100))),
-        [Action::TellWatchdog(Word::Deadline(at(100)))]
-    );
+    let lost = Report::Lost(Reason::NotRenewed(None));
+    assert_eq!(run.at(55, renewed(at(100))), stop_and(60, lost));
+    run.at(56, ENDED);
+    assert_eq!(run.end(56, false), Outcome::Lost);
+}
+
+#[test]
+fn a_renewal_counts_once_the_watchdog_was_told_of_it_in_time() {
+    // By the old deadline it begins to stop the job at 50, and can't be told otherwise afterwards.
+    let mut run = Drive::new();
+    let told = |run: &mut Drive, seconds, deadline| {
+        run.supervisor
+            .handle(at(seconds), Event::WatchdogTold(at(deadline)))
+    };
+    run.supervisor.handle(at(48), renewed(at(100)));
+    assert_eq!(run.supervisor.next_wakeup(), Some(at(50)));
+    assert_eq!(told(&mut run, 49, 100), []);
+    assert_eq!(run.supervisor.next_wakeup(), Some(at(90)));
+    run.supervisor.handle(at(89), renewed(at(140)));
+    let lost = Report::Lost(Reason::NotRenewed(None));
+    assert_eq!(told(&mut run, 91, 140), stop_and(100, lost));
+    run.at(92, ENDED);
+    assert_eq!(run.end(92, false), Outcome::Lost);
+}
+
+#[test]
+fn a_watchdog_that_dies_before_it_was_told_of_a_renewal_is_replaced_by_one_that_knows_it() {
+    let mut run = Drive::new();
+    run.supervisor.handle(at(20), renewed(at(80)));
+    let answer = run.at(21, Event::WatchdogDied);
+    assert_eq!(answer[0], Action::ReplaceWatchdog(Word::Deadline(at(80))));
+    assert_eq!(run.supervisor.next_wakeup(), Some(at(70)));
 }
 
 #[test]

@@ -52,6 +52,12 @@ pub(super) struct Witness {
     interrupted: bool,
     ours: bool,
     deadline: BootTime,
+    /// A deadline that the watchdog is to be told, and how long that takes.
+    to_be_told: Option<BootTime>,
+    pub(super) told_after: Duration,
+    /// The deadline that it has, and whether it had begun to stop the job when it heard of a later one.
+    watchdog_knows: BootTime,
+    stopped_by_watchdog: bool,
     started: bool,
     leader_gone: bool,
     /// Whether it is proven that nothing of the group acts any more.
@@ -85,6 +91,10 @@ impl Witness {
             interrupted: false,
             ours: false,
             deadline: at(0),
+            to_be_told: None,
+            told_after: Duration::ZERO,
+            watchdog_knows: at(0),
+            stopped_by_watchdog: false,
             started: false,
             leader_gone: false,
             group_over: false,
@@ -152,6 +162,7 @@ impl Witness {
             | Event::Unprotected(_)
             | Event::RenewalInDoubt
             | Event::Tick => true,
+            Event::WatchdogTold(_) => self.to_be_told.is_some(),
         }
     }
 
@@ -172,6 +183,11 @@ impl Witness {
         self.tell(event);
         // What the loop answers before it looks at anything else.
         loop {
+            if let Some(deadline) = self.to_be_told {
+                self.now = self.now + self.told_after;
+                self.tell(Event::WatchdogTold(deadline));
+                continue;
+            }
             let answer = match (self.awaited, self.starts) {
                 (Awaited::Armed, Starts::HasNoWatchdog) => Event::Unprotected("no pipe".to_owned()),
                 (Awaited::Armed, _) => Event::Start(StartAnswer::Armed),
@@ -222,6 +238,15 @@ impl Witness {
                 if !self.started =>
             {
                 self.interrupted = true;
+            }
+            Event::WatchdogTold(deadline) => {
+                self.to_be_told = None;
+                if self.now < self.watchdog_knows - GRACE {
+                    self.watchdog_knows = *deadline;
+                } else {
+                    // It had begun before it heard that.
+                    self.stopped_by_watchdog |= !self.leader_gone && self.own_terms == 0;
+                }
             }
             Event::JobExited(..) => self.leader_gone = true,
             Event::Leftovers(found) => self.group_over = self.leader_gone && self.is_over(*found),
@@ -332,7 +357,10 @@ impl Witness {
                         );
                         self.kill_due = Some(*due);
                     }
-                    Word::Deadline(_) => self.must(!stopping, "a stop is taken back"),
+                    Word::Deadline(deadline) => {
+                        self.must(!stopping, "a stop is taken back");
+                        self.to_be_told = Some(*deadline);
+                    }
                 }
             }
             Action::GiveTerminal | Action::StopSelf { .. } | Action::WakeNeighbours => {
@@ -359,6 +387,7 @@ impl Witness {
             }
             Action::ArmWatchdog(deadline) => {
                 self.must(*deadline == self.deadline, "another deadline");
+                self.watchdog_knows = *deadline;
                 self.ask(Awaited::Armed);
             }
             Action::StartJob { not_after, .. } => {
@@ -408,6 +437,7 @@ impl Witness {
         );
         match outcome {
             Outcome::AsJob { .. } => {
+                self.must(!self.stopped_by_watchdog, "the job's end was not its own");
                 self.must(
                     self.started && !(self.lost && stops),
                     "the job's end hides a loss",

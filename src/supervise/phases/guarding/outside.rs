@@ -144,7 +144,8 @@ impl Guarding {
             Stage::Sweeping(sweep) => sweep.stop,
             Stage::Done => return,
         };
-        let word = stop.map_or(Word::Deadline(self.deadline), |s| Word::KillAt(s.kill_at));
+        let deadline = self.renewed.unwrap_or(self.deadline);
+        let word = stop.map_or(Word::Deadline(deadline), |s| Word::KillAt(s.kill_at));
         out.push(Action::ReplaceWatchdog(word));
         out.push(Action::Report(Report::WatchdogDied));
     }
