@@ -15,6 +15,7 @@ mod replicas;
 mod stderr;
 mod stopping;
 mod streams;
+mod sweep;
 
 use support::job::{Journal, of_job, run, until_gone};
 use support::table::column;

@@ -14,6 +14,7 @@ pub mod builder;
 pub mod clock;
 pub mod family;
 pub mod forward;
+pub mod frozen;
 pub mod job;
 pub mod keeper;
 pub mod mounts;
@@ -34,6 +35,7 @@ pub mod standby;
 pub mod stream;
 pub mod table;
 pub mod tls;
+pub mod tracer;
 pub mod wait;
 
 pub use clock::Clock;
