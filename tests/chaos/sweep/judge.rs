@@ -88,7 +88,12 @@ pub(super) fn violations(key: &str, journal: &Journal, out: &Output) -> Vec<Stri
             {
                 found.push("code 0, and a loss".to_owned());
             }
-            if !released && !unreleased {
+            // On a busy machine a release may reach the row after the expiry. It is one all the same if nobody came between:
+            // the job was done in time, which is judged above.
+            let released_late = history
+                .windows(2)
+                .any(|two| is_first(&two[0].holder) && two[1].holder.is_empty());
+            if !released_late && !unreleased {
                 found.push("code 0, and neither released nor a word about it".to_owned());
             }
         }
