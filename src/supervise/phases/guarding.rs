@@ -277,15 +277,18 @@ impl Guarding {
         if !self.held || self.is_done() {
             return;
         }
-        match self.stage {
-            Stage::Running if self.enforces() => {
-                self.renewed = Some(deadline);
-                out.push(Action::TellWatchdog(Word::Deadline(deadline)));
-            }
+        // A first look at what the job has left may take long, and nothing is being stopped before its answer.
+        let is_being_stopped = match self.stage {
+            Stage::Running => false,
+            Stage::Sweeping(sweep) => sweep.stop.is_some(),
+            Stage::Stopping(_) | Stage::Done => true,
+        };
+        if self.enforces() && !is_being_stopped {
+            self.renewed = Some(deadline);
+            out.push(Action::TellWatchdog(Word::Deadline(deadline)));
+        } else {
             // A renewal keeps the lease for as long as the stop takes; it does not take the stop back.
-            Stage::Running | Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {
-                self.deadline = deadline;
-            }
+            self.deadline = deadline;
         }
         if self.failing.take().is_some() {
             out.push(Action::Report(Report::RenewRecovered));

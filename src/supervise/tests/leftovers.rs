@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::{Action, Event, Outcome, Report};
 use super::rules::{ENDED, as_job, killed, stop, stop_and};
-use super::{Drive, alive, at};
+use super::{Drive, alive, at, renewed, told};
 use crate::job::{Leftovers, Signal};
 use crate::lease::Loss;
 
@@ -64,6 +64,19 @@ fn leftovers_are_killed_at_the_deadline_at_the_latest() {
     run.at(50, Event::Tick);
     let answer = run.at(60, Event::Tick);
     assert!(answer.contains(&Action::Signal(Signal::KILL)));
+}
+
+#[test]
+fn a_renewal_before_the_first_look_is_answered_moves_the_deadline_for_the_watchdog_too() {
+    let mut run = Drive::new();
+    run.at(49, ENDED);
+    let answer = run.at(49, renewed(at(100)));
+    assert_eq!(told(&answer), Some(at(100)));
+    run.at(49, Event::WatchdogTold(at(100)));
+    assert_eq!(
+        run.at(70, Event::Leftovers(alive(1))),
+        stop_and(80, Report::Leftovers(Some(1)))
+    );
 }
 
 #[test]
