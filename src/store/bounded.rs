@@ -265,14 +265,14 @@ where
     }
 }
 
-/// The server's limits end a little before ours, so that its own, clearer, message arrives; and waiting for a lock ends
-/// before the statement does, so that the message says it was the lock.
+/// The server's limits end a little before ours, so that its own, clearer, message arrives. Waiting for a lock ends well
+/// before the statement does, so that the message says it was the lock: its time begins later, with the wait.
 fn limits(attempt: &Attempt) -> Limits {
     let left = u64::try_from(attempt.by.remaining().as_millis()).unwrap_or(u64::MAX);
     let idle = u64::try_from(attempt.idle.as_millis()).unwrap_or(u64::MAX);
     Limits {
         statement_ms: left - left / 20,
-        lock_ms: left - left / 10,
+        lock_ms: left - left / 5,
         idle_ms: idle,
     }
 }

@@ -153,7 +153,7 @@ fn a_row_that_stays_locked_costs_the_time_limit_and_applies_nothing_afterwards()
         .execute("SELECT FROM public.lease FOR UPDATE", &[])
         .expect("the row is locked");
     let before = server.psql("SELECT lease::text FROM public.lease");
-    let out = Lease::new(["claim", "k", "--db-timeout", "1s"])
+    let out = Lease::new(["claim", "k", "--db-timeout", "3s"])
         .on(&server)
         .output()
         .expect_code(69);
