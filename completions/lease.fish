@@ -58,7 +58,7 @@ complete -c lease -n "__fish_lease_using_subcommand claim" -l ttl -d 'Let the le
 complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed. Waiters are not served in order [default: do not wait]' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l name -d 'Start the holder\'s name with this; a random part is always added [default: host name]' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'Claim as exactly this holder, and so extend a lease that it already has; the default --ttl never shortens it' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'Claim as exactly this holder. If it already has the lease, extend it; the default --ttl never shortens it' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l format -d 'Print the answer in this format' -r -f -a "shell\t'`export` commands for a POSIX shell'
 json\t'One JSON object'"
 complete -c lease -n "__fish_lease_using_subcommand claim" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r

@@ -163,11 +163,35 @@ fn a_synopsis_shows_every_option_with_its_value_and_what_is_required_without_bra
     assert!(plain(&root().join("man/lease.1")).ends_with("COMMAND [ARGS]..."));
 }
 
-#[test]
-fn the_readme_shows_the_tables_of_the_manual() {
+/// The rows of the table in a section of README.md, without its head.
+fn rows_of_readme(section: &str) -> Vec<String> {
     let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
-    for (term, meaning) in help_text::FATES.iter().chain(pglease::exit::TABLE) {
-        let row = format!("| {term} | {meaning} |");
-        assert!(readme.contains(&row), "README.md lacks: {row}");
+    let (_, rest) = readme
+        .split_once(&format!("\n## {section}\n"))
+        .expect("the section");
+    let rows = rest.lines().take_while(|line| !line.starts_with("## "));
+    let rows = rows.filter(|line| line.starts_with('|')).skip(2);
+    rows.map(str::to_owned).collect()
+}
+
+fn rows_of(table: &[(&str, &str)]) -> Vec<String> {
+    let row = |(term, meaning): &(&str, &str)| format!("| {term} | {meaning} |");
+    table.iter().map(row).collect()
+}
+
+#[test]
+fn the_readme_shows_every_exit_code_of_the_manual() {
+    assert_eq!(rows_of_readme("Exit codes"), rows_of(pglease::exit::TABLE));
+}
+
+#[test]
+fn each_event_that_the_readme_shows_is_one_of_the_manual_and_means_the_same() {
+    let (shown, all) = (
+        rows_of_readme("What happens to the job and the lease"),
+        rows_of(help_text::FATES),
+    );
+    for row in &shown {
+        assert!(all.contains(row), "lease-run(1) lacks: {row}");
     }
+    assert!(shown.len() >= 7, "{shown:?}");
 }

@@ -17,7 +17,7 @@ pub(super) const MAIN: &[Section] = &[
     Section {
         title: "WHAT IS NOT PROMISED",
         blocks: &[Block::Text(
-            "A lease alone is not mutual exclusion. A whole machine can freeze and thaw, a process can leave the job's process group, and the server's clock can jump. Only the resource that is written to can refuse a stale writer, by remembering the largest fence that it has seen; see lease-fencing(7). Until that check is in place, jobs must be idempotent.",
+            "A lease alone is not mutual exclusion. A whole machine can freeze and thaw, a process can leave the job's process group, and the server's clock can jump. Only the resource that the job writes to can refuse a stale writer: it remembers the largest fence that it has seen; see lease-fencing(7). Until that check is in place, jobs must be idempotent.",
         )],
     },
     VARIABLES,
@@ -38,7 +38,7 @@ const TERM_FIELDS: &[(&str, &str)] = &[
     ),
     (
         "expires_in_ms",
-        "milliseconds until the expiry, at the moment of printing; counted from when the request was sent",
+        "milliseconds from the printing to the expiry; never too many, because the ttl counts from when the request was sent",
     ),
 ];
 
@@ -49,7 +49,7 @@ const SLOW: Section = Section {
             "The time of a lease counts from when the request was sent. If the lease has almost expired when the answer comes, claim and renew ask once more. If the second answer is late too (69), or the lease is lost by then (76), they print nothing.",
         ),
         Block::Text(
-            "After that, nobody watches the clock for the script. If the script is stopped, or lease itself after its last look at the clock, the script goes on with a lease that may have expired. Only a fence check keeps out what it writes then; see lease-fencing(7).",
+            "After that, nothing watches the clock for the script. If the script is suspended, the lease may have expired when it goes on. The same can happen if lease is suspended after its last look at the clock. Only a fence check refuses what the script writes then; see lease-fencing(7).",
         ),
     ],
 };
@@ -59,7 +59,7 @@ pub(super) const CLAIM: &[Section] = &[
         title: "EXAMPLES",
         blocks: &[
             Block::Text(
-                "A whole script. Claim in one step and eval in the next: eval \"$(lease claim nightly)\" would go on without a lease if the claim failed, because eval of nothing succeeds.",
+                "A whole script. Claim in one step and eval in the next: eval \"$(lease claim nightly)\" would go on without a lease if the claim failed, because eval of nothing succeeds. The traps for HUP, INT and TERM are for dash, which otherwise skips the EXIT trap.",
             ),
             Block::Code(
                 "term=$(lease claim --ttl 5m nightly) || exit\neval \"$term\"\ntrap 'lease release' EXIT\ntrap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM\n./first-half\nlease renew --ttl 5m >/dev/null || exit\n./second-half",
@@ -101,7 +101,7 @@ pub(super) const RENEW: &[Section] = &[
                 "Nothing renews the lease of a script by itself, and nothing stops the script when the lease is lost. Use lease run where you can.",
             ),
             Block::Text(
-                "A job under lease run does not need renew, because lease run renews for it. If the job renews its lease all the same, the next heartbeat sets the expiry back to the ttl of the run. With a --ttl that ends before the next heartbeat, the lease is lost and the job is stopped. If lease is killed before the next heartbeat, the lease stays for as long as the job has asked for.",
+                "A job under lease run does not need renew, because lease run renews for it. If the job renews its lease anyway, the next heartbeat sets the expiry back to the ttl of the run. If the job gives a --ttl that ends before the next heartbeat, the lease is lost and the job is stopped. If lease is killed before the next heartbeat, the expiry stays as the job has set it.",
             ),
         ],
     },
@@ -140,7 +140,7 @@ pub(super) const STATUS: &[Section] = &[
             ("held", "a holder has it"),
             (
                 "expired",
-                "the holder vanished without releasing; the next claim gets it",
+                "the holder vanished without releasing the lease; the next claim gets it",
             ),
             (
                 "cooling",

@@ -3,7 +3,7 @@
 use super::section::{Block, Section, VARIABLES};
 use crate::exit;
 
-/// What happens to the job and the lease in each event. README.md shows the same table.
+/// What happens to the job and the lease in each event. README.md shows the most common events.
 pub const FATES: &[(&str, &str)] = &[
     (
         "the job ends",
@@ -30,7 +30,7 @@ pub const FATES: &[(&str, &str)] = &[
         "the watchdog stops the job before the lease expires; when lease runs again, it reports the loss and exits 76",
     ),
     (
-        "starting the job takes so long that it would have to be stopped at once",
+        "the job starts so late that it would be stopped at once",
         "lease does not start the job, releases the lease, says so and exits 76, even with --on-loss continue",
     ),
     (
@@ -51,11 +51,11 @@ pub const FATES: &[(&str, &str)] = &[
     ),
     (
         "the machine is suspended",
-        "if it wakes up after the deadline, the job is killed at once; what the job writes in that moment only a fence check refuses",
+        "if it wakes up after the deadline, the job is killed at once; only a fence check refuses what the job writes in that moment",
     ),
     (
         "lease and its watchdog are killed or stopped together",
-        "nothing stops the job, and it outlives its lease; only a fence check refuses what it writes then",
+        "nothing stops the job, and it outlives its lease; only a fence check refuses what the job writes then",
     ),
     (
         "the watchdog is killed",
@@ -86,10 +86,10 @@ pub(super) const RUN: &[Section] = &[
         blocks: &[
             Block::Terms(FATES),
             Block::Text(
-                "\"In time\" means before the deadline minus the grace period. The deadline is shortly before the lease expires; see DURATIONS. After a stop by the watchdog, lease itself says so, or the watchdog does if lease is gone.",
+                "\"In time\" means before the deadline minus the grace period. The deadline is shortly before the lease expires; see DURATIONS. If the watchdog has stopped the job, lease reports it. If lease is gone, the watchdog reports it.",
             ),
             Block::Text(
-                "If the database fails for the moment at the claim or at the release, lease retries for up to --db-timeout; a claim with --wait is retried for that long.",
+                "If the database fails temporarily at the claim or at the release, lease retries for up to --db-timeout. With --wait, it retries the claim for as long as --wait allows.",
             ),
             Block::Text(
                 "With --on-loss continue there is no watchdog. lease only reports the loss, and the job runs on without the lease.",
@@ -106,7 +106,7 @@ pub(super) const RUN: &[Section] = &[
                 "Only the job's process group is stopped. A process that has left the group (a daemon, setsid) is not touched. Neither is work that the job has started elsewhere, as docker run, ssh and kubectl exec do.",
             ),
             Block::Text(
-                "A lease run or claim inside the job that asks for the key of this very run exits 75 at once, even with --wait.",
+                "If the job itself calls lease run or lease claim with the key of its own run, that call exits 75 at once, even with --wait.",
             ),
             Block::Text(
                 "lease cannot stop a job that runs as another user, unless lease is root. Write sudo -u app lease run ..., not lease run ... sudo -u app ....",
@@ -160,13 +160,13 @@ pub(super) const RUN: &[Section] = &[
         title: "SLOW LINKS",
         blocks: &[
             Block::Text(
-                "Each renewal opens a connection, and so takes several round trips between lease and the database: 5, and 1 more if TLS is tried and refused, 2 more with a password (SCRAM), 2 more with TLS, 1 more with several hosts; so 9 with TLS and a password. The first claim of a key takes 1 more.",
+                "Each renewal opens a connection, which takes 5 round trips between lease and the database. Add 2 for TLS, or 1 if TLS is tried and refused; 2 for a password (SCRAM); and 1 for several hosts. With TLS and a password, a renewal takes 9. The first claim of a key takes 1 more.",
             ),
             Block::Text(
-                "Give a --ttl of at least 30 round trips: 3s where a round trip takes 100ms, 9s where it takes 300ms. That leaves time for a second try. The least that was seen to work is 13 round trips without TLS, and 18 to 22 with TLS and a password. With less, no renewal is in time, and the job is stopped.",
+                "Give a --ttl of at least 30 round trips: 3s where a round trip takes 100ms, 9s where it takes 300ms. That leaves time for a second try. The shortest ttl that worked in tests was 13 round trips without TLS, and 18 to 22 with TLS and a password. With a shorter one, no renewal is in time, and the job is stopped.",
             ),
             Block::Text(
-                "A renewal may take a heartbeat, or twice as long as the last one that succeeded, and after each timeout twice as long again. It never takes longer than --db-timeout, nor beyond the moment when the job must be stopped, and it leaves time for one more try where that is possible: a connection that hangs is replaced by a new one. If renewals take long, they begin before the heartbeat is over. If the claim took longer than a heartbeat, lease says so at the start of the job.",
+                "The time limit of a renewal is a heartbeat, or twice the time of the last successful renewal if that is longer. Each timeout doubles it. The limit is never longer than --db-timeout, and never ends after the moment at which the job must be stopped. Where possible, it leaves time for one more try on a new connection. If renewals are slow, they begin before the heartbeat is over. If the claim took longer than a heartbeat, lease says so when the job starts.",
             ),
         ],
     },
