@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
-use super::Input;
+use super::input::Input;
 use crate::clock::BootTime;
 use crate::interrupt::Interrupt;
 use crate::lease::{Claim, Grant, Holder, Key, Lease, Renewal};

@@ -1,72 +1,21 @@
 //! What the loop does for a job: its watchdog, its start, its terminal, its heartbeat.
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::time::Duration;
 
-use super::{EventLoop, Input};
+use super::input::Input;
+use super::state::EventLoop;
 use crate::clock::BootTime;
 use crate::heartbeat::Heartbeat;
 use crate::job::{Foreground, Leftovers, OnLoss, Signal};
 use crate::lease::Lease;
-use crate::output;
-use crate::process::{self, Job, Launch, NoProgram, SpawnError, Terminal};
+use crate::process::{self, Launch, NoProgram, SpawnError, Terminal};
 use crate::signals::Caught;
 use crate::supervise::{Event, NotStarted, StartAnswer, Word};
 use crate::text::os_error_text;
-use crate::timing::Timing;
 use crate::watchdog::Watchdog;
-
-/// What a run has besides its claim.
-pub struct JobControl {
-    command: Vec<OsString>,
-    timing: Timing,
-    on_loss: OnLoss,
-    watchdog: Option<Watchdog>,
-    /// What a watchdog writes that had to stop the job.
-    watchdog_line: String,
-    terminal: Option<Terminal>,
-    job: Option<Job>,
-    heartbeat: Option<Heartbeat>,
-    /// Whether it was said that the job can't be signalled.
-    out_of_reach: bool,
-}
-
-impl JobControl {
-    /// Forks the watchdog, if a lost lease stops the job. To be called first of all: while there is one thread, no
-    /// connection, and nothing to be inherited.
-    ///
-    /// # Errors
-    /// When no watchdog can be had.
-    pub fn new(
-        key: &str,
-        command: Vec<OsString>,
-        timing: Timing,
-        on_loss: OnLoss,
-    ) -> io::Result<Self> {
-        let watchdog_line = output::watchdog_line(key);
-        let watchdog = match on_loss {
-            OnLoss::Stop => Some(Watchdog::start(timing.grace(), &watchdog_line)?),
-            OnLoss::Continue => None,
-        };
-        Ok(Self {
-            command,
-            timing,
-            on_loss,
-            watchdog,
-            watchdog_line,
-            terminal: None,
-            job: None,
-            heartbeat: None,
-            out_of_reach: false,
-        })
-    }
-
-    pub(super) fn watchdog_pid(&self) -> Option<libc::pid_t> {
-        self.watchdog.as_ref().map(Watchdog::pid)
-    }
-}
 
 impl EventLoop {
     pub(super) fn foreground(&self) -> Foreground {

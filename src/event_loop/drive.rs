@@ -1,0 +1,150 @@
+//! The loop itself: waits for an input, has the supervisor decide, and carries its actions out.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::database::Request;
+use super::input::Input;
+use super::state::EventLoop;
+use crate::clock::BootTime;
+use crate::heartbeat::Beat;
+use crate::output::{self, Level};
+use crate::process::{self, Change, StopOutcome};
+use crate::signals::Caught;
+use crate::store::{Applied, Failure};
+use crate::supervise::{Action, Event, Outcome, Report, Word};
+use crate::text::os_error_text;
+
+/// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
+const SLICE: Duration = Duration::from_secs(1);
+/// How long the last messages may take to be written.
+const LAST_MESSAGES: Duration = Duration::from_secs(1);
+
+impl EventLoop {
+    /// Runs to the end. Must be called by the main thread, which is the one that a stop signal stops.
+    pub fn run(mut self) -> Outcome {
+        let outcome = self.drive();
+        self.dismiss_watchdog();
+        self.stderr.finish(LAST_MESSAGES);
+        outcome
+    }
+
+    fn drive(&mut self) -> Outcome {
+        let mut events = VecDeque::new();
+        loop {
+            let wake = self
+                .supervisor
+                .next_wakeup()
+                .map_or(SLICE, |at| at.remaining().min(SLICE));
+            if let Ok(input) = self.inputs.recv_timeout(wake) {
+                self.read(input, &mut events);
+            }
+            // Also where one input follows another: whatever is due must not wait for a pause between them.
+            events.push_back(Event::Tick);
+            while let Some(event) = events.pop_front() {
+                for action in self.supervisor.handle(BootTime::now(), event) {
+                    if let Some(outcome) = self.carry_out(action, &mut events) {
+                        return outcome;
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, input: Input, events: &mut VecDeque<Event>) {
+        match input {
+            Input::Caught(caught @ Caught::Signal(signal)) => {
+                events.push_back(match caught.wants_terminal() {
+                    Some(_) => Event::TerminalWanted(signal, self.foreground()),
+                    None => Event::Signal(signal),
+                });
+            }
+            Input::Caught(Caught::Child) => {
+                while let Some(change) = process::reap(&mut self.children) {
+                    events.push_back(match change {
+                        Change::JobExited(ended) => Event::JobExited(ended, self.foreground()),
+                        Change::JobStopped(signal) => Event::JobStopped(signal, self.foreground()),
+                        Change::JobContinued => Event::JobContinued,
+                        Change::WatchdogDied => Event::WatchdogDied,
+                    });
+                }
+            }
+            Input::Answer(event) => events.push_back(event),
+            Input::Beat(Beat::Renewed(granted)) => {
+                self.stderr.step(format!(
+                    "renewed {} until {}",
+                    self.claimant.key.as_str(),
+                    granted.grant.expires_at
+                ));
+                events.push_back(Event::Renewed(granted));
+            }
+            Input::Beat(Beat::Failed(failure)) => {
+                if failure.applied == Applied::Unknown {
+                    events.push_back(Event::RenewalInDoubt);
+                }
+                events.push_back(Event::RenewFailed(why_not_renewed(&failure)))
+            }
+            Input::Beat(Beat::Lost(loss)) => events.push_back(Event::Lost(loss)),
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, events: &mut VecDeque<Event>) -> Option<Outcome> {
+        match action {
+            Action::Claim(limit) => self.database.ask(Request::Claim(limit)),
+            Action::InterruptClaim => self.database.interrupt_claim(),
+            Action::Renew(term, limit) => self.database.ask(Request::Renew(term, limit)),
+            Action::Release { term, hold, limit } => {
+                self.database.ask(Request::Release { term, hold, limit });
+            }
+            Action::StopSelf {
+                signal,
+                whole_group,
+            } => {
+                if process::stop_own_group(signal, whole_group) == StopOutcome::StayedAwake {
+                    events.push_back(Event::StayedAwake(signal));
+                }
+            }
+            Action::WakeNeighbours => process::wake_own_group(),
+            Action::Report(report) => self.report(&report),
+            Action::Finish(outcome) => return Some(outcome),
+            Action::ArmWatchdog(deadline) => events.push_back(self.arm_watchdog(deadline)),
+            Action::StartJob { term, not_after } => self.start_job(&term, not_after, events),
+            Action::StartHeartbeat { term, sent, took } => {
+                self.start_heartbeat(term, sent, took, events);
+            }
+            Action::StopHeartbeat => self.stop_heartbeat(events),
+            Action::Signal(signal) => self.signal_job(signal),
+            Action::TellWatchdog(word) => self.tell_watchdog(word, events),
+            Action::ReplaceWatchdog(word) => {
+                events.extend(match (self.replace_watchdog(word), word) {
+                    (Ok(()), Word::Deadline(at)) => Some(Event::WatchdogTold(at)),
+                    (Ok(()), Word::KillAt(_)) => None,
+                    (Err(error), _) => Some(Event::Unprotected(os_error_text(&error))),
+                });
+            }
+            Action::DismissWatchdog => self.dismiss_watchdog(),
+            Action::TakeTerminal { restore_modes } => self.take_terminal(restore_modes),
+            Action::GiveTerminal => self.give_terminal(),
+            Action::LookAtLeftovers => events.push_back(self.look_at_leftovers()),
+        }
+        None
+    }
+
+    fn report(&self, report: &Report) {
+        let (text, level) = output::report(report, self.claimant.key.as_str(), &self.plan);
+        match level {
+            Level::Error => self.stderr.error(text),
+            Level::Info => self.stderr.info(text),
+            Level::Step => self.stderr.step(text),
+        }
+    }
+}
+
+/// Whether the database was not there or refused is what people ask first.
+fn why_not_renewed(failure: &Failure) -> String {
+    if failure.is_silence() {
+        format!("the database could not be reached: {failure}")
+    } else {
+        failure.to_string()
+    }
+}

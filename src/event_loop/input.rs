@@ -1,0 +1,22 @@
+//! What reaches the loop from its threads.
+
+use crate::heartbeat::Beat;
+use crate::signals::Caught;
+use crate::supervise::Event;
+
+/// What the loop waits for.
+#[derive(Debug)]
+pub enum Input {
+    /// A signal, or news of a child.
+    Caught(Caught),
+    /// An answer of the database.
+    Answer(Event),
+    /// News of the heartbeat.
+    Beat(Beat),
+}
+
+impl From<Caught> for Input {
+    fn from(caught: Caught) -> Self {
+        Self::Caught(caught)
+    }
+}

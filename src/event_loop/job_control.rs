@@ -1,0 +1,61 @@
+//! What a run has besides its claim.
+
+use std::ffi::OsString;
+use std::io;
+
+use crate::heartbeat::Heartbeat;
+use crate::job::OnLoss;
+use crate::output;
+use crate::process::{Job, Terminal};
+use crate::timing::Timing;
+use crate::watchdog::Watchdog;
+
+/// The command, its limits, and what belongs to the running job.
+pub struct JobControl {
+    pub(super) command: Vec<OsString>,
+    pub(super) timing: Timing,
+    pub(super) on_loss: OnLoss,
+    pub(super) watchdog: Option<Watchdog>,
+    /// What a watchdog writes that had to stop the job.
+    pub(super) watchdog_line: String,
+    pub(super) terminal: Option<Terminal>,
+    pub(super) job: Option<Job>,
+    pub(super) heartbeat: Option<Heartbeat>,
+    /// Whether it was said that the job can't be signalled.
+    pub(super) out_of_reach: bool,
+}
+
+impl JobControl {
+    /// Forks the watchdog, if a lost lease stops the job. To be called first of all: while there is one thread, no
+    /// connection, and nothing to be inherited.
+    ///
+    /// # Errors
+    /// When no watchdog can be had.
+    pub fn new(
+        key: &str,
+        command: Vec<OsString>,
+        timing: Timing,
+        on_loss: OnLoss,
+    ) -> io::Result<Self> {
+        let watchdog_line = output::watchdog_line(key);
+        let watchdog = match on_loss {
+            OnLoss::Stop => Some(Watchdog::start(timing.grace(), &watchdog_line)?),
+            OnLoss::Continue => None,
+        };
+        Ok(Self {
+            command,
+            timing,
+            on_loss,
+            watchdog,
+            watchdog_line,
+            terminal: None,
+            job: None,
+            heartbeat: None,
+            out_of_reach: false,
+        })
+    }
+
+    pub(super) fn watchdog_pid(&self) -> Option<libc::pid_t> {
+        self.watchdog.as_ref().map(Watchdog::pid)
+    }
+}
