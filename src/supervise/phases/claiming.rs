@@ -1,57 +1,13 @@
 //! From the first claim to the grant, or to the end of the wait.
 
-use super::{Phase, Supervisor};
+use super::state::{Claiming, Phase, Supervisor};
 use crate::clock::BootTime;
 use crate::job::Signal;
 use crate::lease::Row;
 use crate::supervise::{Action, ClaimAnswer, Event, OperationFailure, Outcome, Plan, Report};
-use crate::timing::{LAST_LOOK, Wait, poll_pause};
-
-/// What a claim knows between two tries.
-#[derive(Clone, Debug)]
-pub(super) struct Claiming {
-    /// Until when somebody else is waited for; `None` for ever.
-    wait_until: Option<BootTime>,
-    /// Until when a failing database is tried again; `None` for ever. A restart of five seconds must not cost the night's run
-    /// of a claim that does not wait, so that one has the time of one operation; a wait is not made longer.
-    retry_until: Option<BootTime>,
-    /// Whether an earlier claim may have been applied without an answer. Asking again as the same holder settles it.
-    is_unknown: bool,
-    /// How many tries there were since the last change of the holder.
-    looks: u32,
-    /// Whose lease it was said to wait for.
-    told_holder: Option<Option<String>>,
-    /// Whether it was said that claims fail.
-    told_failure: bool,
-    /// The last failure, if the last try failed.
-    failure: Option<OperationFailure>,
-    /// When to try again; `None` while an answer is awaited.
-    next_at: Option<BootTime>,
-}
+use crate::timing::{LAST_LOOK, poll_pause};
 
 impl Claiming {
-    pub(super) fn new(plan: &Plan, now: BootTime) -> Self {
-        let wait_until = match plan.wait {
-            None => Some(now),
-            Some(Wait::For(limit)) => Some(now + limit),
-            Some(Wait::Forever) => None,
-        };
-        Self {
-            wait_until,
-            retry_until: if plan.waits() {
-                wait_until
-            } else {
-                Some(now + plan.db_timeout)
-            },
-            is_unknown: false,
-            looks: 0,
-            told_holder: None,
-            told_failure: false,
-            failure: None,
-            next_at: Some(now),
-        }
-    }
-
     pub(super) const fn next_wakeup(&self) -> Option<BootTime> {
         self.next_at
     }

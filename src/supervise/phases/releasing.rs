@@ -3,42 +3,15 @@
 use std::time::Duration;
 
 use super::claiming::ends_a_wait;
-use super::{HeldTerm, Phase, Supervisor};
+use super::held_term::HeldTerm;
+use super::state::{Phase, Releasing, Supervisor};
 use crate::clock::BootTime;
 use crate::job::OnLoss;
 use crate::lease::{Loss, Release};
 use crate::supervise::{
-    Action, Event, JobEnd, NotReleased, OperationFailure, Outcome, Purpose, ReleaseAnswer, Report,
+    Action, Event, JobEnd, JobPlan, NotReleased, Outcome, Purpose, ReleaseAnswer, Report,
 };
 use crate::timing::{LAST_LOOK, RELEASE_PATIENCE, poll_pause};
-
-/// A release that goes on until the database has answered, or its time is up.
-#[derive(Clone, Debug)]
-pub(super) struct Releasing {
-    held: HeldTerm,
-    hold: Duration,
-    job_end: JobEnd,
-    /// How to exit if nothing turns out to be wrong.
-    outcome: Outcome,
-    /// Whether an earlier try may have been applied without an answer. A try that was certainly not applied says nothing
-    /// about who ended the term.
-    is_unknown: bool,
-    failures: u32,
-    /// The last failure.
-    failure: Option<OperationFailure>,
-    /// Whether the term was certain to be unexpired when the release began.
-    was_certain: bool,
-    /// When the last try has to be over.
-    until: BootTime,
-    /// Until when a signal that asks to leave is not heeded.
-    patient_until: BootTime,
-    /// Whether a signal has asked to leave.
-    asked_to_leave: bool,
-    /// When to try again, if a try has failed.
-    next_at: Option<BootTime>,
-    /// Whether an answer is awaited.
-    is_under_way: bool,
-}
 
 impl Releasing {
     pub(super) fn next_wakeup(&self) -> BootTime {
@@ -192,7 +165,7 @@ impl Supervisor {
         let outcome = match (releasing.outcome, self.plan.purpose) {
             (
                 Outcome::AsJob { .. },
-                Purpose::Job(super::super::JobPlan {
+                Purpose::Job(JobPlan {
                     on_loss: OnLoss::Stop,
                     ..
                 }),

@@ -2,7 +2,8 @@
 
 use super::claiming::{ends_a_wait, suspend};
 use super::guarding::Guarding;
-use super::{HeldTerm, Phase, Supervisor};
+use super::held_term::HeldTerm;
+use super::state::{Phase, Supervisor};
 use crate::clock::BootTime;
 use crate::lease::Loss;
 use crate::supervise::{
