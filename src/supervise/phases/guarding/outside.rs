@@ -1,6 +1,7 @@
 //! What comes from outside the lease: job control, signals, and the loss of a helper.
 
-use super::{Fate, Guarding, Stage, Stop};
+use super::state::{Fate, Guarding, Stage};
+use super::stop::Stop;
 use crate::clock::BootTime;
 use crate::job::{Foreground, Signal};
 use crate::supervise::{Action, Report, Word};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Fate, Finish, Guarding, Stage, Stop};
+use super::stop::Stop;
 use crate::clock::BootTime;
-use crate::job::{Ended, Leftovers, Signal};
-use crate::supervise::{Action, JobEnd, Outcome, Report};
+use crate::job::{Ended, Leftovers};
+use crate::supervise::{Action, Report};
 
 /// The first pause between two looks at the leftovers; it doubles up to [`LONGEST_LOOK`]. A group that dies at once
 /// must not cost its run a noticeable time, one that takes its grace must not cost a scan of /proc every few
@@ -29,15 +29,15 @@ enum Look {
 /// What is left of the job after its first process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sweep {
-    ended: Ended,
+    pub(super) ended: Ended,
     /// Whether the job died of a Ctrl-C or Ctrl-\ that nobody else has seen.
-    interrupted: bool,
+    pub(super) interrupted: bool,
     /// The stop of what is left, or the one that the job itself was under.
     pub(super) stop: Option<Stop>,
     look: Look,
     pause: Duration,
     /// The last answer.
-    found: Option<Leftovers>,
+    pub(super) found: Option<Leftovers>,
     /// Since when the looks after the KILL have found nobody alive, without that being a proof.
     nobody_since: Option<BootTime>,
     /// The newest process that was seen first.
@@ -98,7 +98,12 @@ impl Sweep {
         out.push(Action::LookAtLeftovers);
     }
 
-    fn is_killed(&self) -> bool {
+    /// Whether the answer to a look is awaited that was asked for after the KILL.
+    pub(super) const fn has_asked_after_kill(&self) -> bool {
+        matches!(self.look, Look::Asked { after_kill: true })
+    }
+
+    pub(super) fn is_killed(&self) -> bool {
         self.stop.is_some_and(|stop| stop.killed)
     }
 
@@ -127,7 +132,12 @@ impl Sweep {
 
     /// Whether this answer, to a look that was asked for before or after the KILL, proves that nothing of the group acts any
     /// more.
-    fn proves_the_end(&mut self, now: BootTime, found: Leftovers, after_kill: bool) -> bool {
+    pub(super) fn proves_the_end(
+        &mut self,
+        now: BootTime,
+        found: Leftovers,
+        after_kill: bool,
+    ) -> bool {
         match found {
             Leftovers::Empty => true,
             Leftovers::OnlyZombies { reached: true } => after_kill,
@@ -142,7 +152,7 @@ impl Sweep {
     }
 
     /// Takes an answer down that proves nothing. Answers what is to be said about it, if that was not said before.
-    fn note(&mut self, now: BootTime, found: Leftovers) -> Option<Report> {
+    pub(super) fn note(&mut self, now: BootTime, found: Leftovers) -> Option<Report> {
         self.look = Look::Due(now + self.pause);
         self.pause = (self.pause * 2).min(LONGEST_LOOK);
         let before = self.found.replace(found);
@@ -158,66 +168,5 @@ impl Sweep {
             }
         };
         (!std::mem::replace(&mut self.reported, true)).then_some(report)
-    }
-}
-
-impl Guarding {
-    /// Whether the answer to a look is awaited that was asked for after the KILL.
-    pub(super) const fn has_asked_after_kill(&self) -> bool {
-        match self.stage {
-            Stage::Sweeping(sweep) => matches!(sweep.look, Look::Asked { after_kill: true }),
-            Stage::Running | Stage::Stopping(_) | Stage::Done => false,
-        }
-    }
-
-    /// A look has found this.
-    pub(super) fn leftovers(
-        &mut self,
-        now: BootTime,
-        found: Leftovers,
-        after_kill: bool,
-        out: &mut Vec<Action>,
-    ) -> Option<Finish> {
-        let Stage::Sweeping(sweep) = &mut self.stage else {
-            return None;
-        };
-        if sweep.proves_the_end(now, found, after_kill) {
-            let sweep = *sweep;
-            return Some(self.finish(sweep));
-        }
-        let none_seen = |found| matches!(found, Leftovers::OnlyZombies { .. });
-        let none_before = sweep.found.is_some_and(none_seen);
-        let report = sweep.note(now, found);
-        if sweep.stop.is_none() {
-            // Also if nobody alive was seen: who was missed gets its TERM, and to a zombie it is nothing.
-            self.begin_stop(now, out);
-        } else if sweep.is_killed() {
-            out.push(Action::Signal(Signal::KILL));
-        } else if none_before && none_seen(found) {
-            // Zombies, it seems. The proof needs the KILL.
-            sweep.kill(now, out);
-        }
-        out.extend(report.map(Action::Report));
-        None
-    }
-
-    fn finish(&mut self, sweep: Sweep) -> Finish {
-        self.stage = Stage::Done;
-        let (job_end, outcome) = match self.fate {
-            Fate::AsJob => (
-                JobEnd::Ended(sweep.ended),
-                Outcome::AsJob {
-                    ended: sweep.ended,
-                    whole_group: sweep.interrupted,
-                },
-            ),
-            Fate::Lost => (JobEnd::Stopped, Outcome::Lost),
-            Fate::Failed => (JobEnd::Stopped, Outcome::Failed),
-        };
-        Finish {
-            release: self.held,
-            job_end,
-            outcome,
-        }
     }
 }

@@ -1,151 +1,15 @@
-//! While the job, or something of it, is there.
-//!
-//! | stage | what it means | what ends it |
-//! |---|---|---|
-//! | running | the job runs and its lease is trusted | the job's end, or a reason to stop it |
-//! | stopping | TERM and CONT were sent, KILL is due | the job's end |
-//! | sweeping | the job is reaped; others of its group may be left | the proof that nothing of its group acts any more |
-//! | done | nothing of the job is left | |
-//!
-//! No run ends on a look that finds nobody alive: a group that keeps forking can look like that (`process::group` has the
-//! argument). It ends if the kernel says that the group is empty, or if a look that began after a KILL finds nothing but
-//! zombies. So a group of which nothing is to be seen twice in a row gets its KILL at once. Where not even that is a proof,
-//! since /proc is not there or a zombie has another user, the looks have to find the same for a second after the KILL.
+//! One event at a time: the clock, the lease, and the stop of the job.
 
-mod outside;
-mod sweep;
-
-use std::time::Duration;
-
-use self::sweep::Sweep;
+use super::state::{Fate, Finish, Guarding, Stage};
+use super::stop::Stop;
+use super::sweep::Sweep;
 use crate::clock::BootTime;
-use crate::job::{Ended, Foreground, OnLoss, Signal};
-use crate::supervise::{Action, Event, JobEnd, Outcome, Reason, Report, Word};
-
-/// A stop under way.
-#[derive(Clone, Copy, Debug)]
-struct Stop {
-    /// When KILL is due.
-    kill_at: BootTime,
-    /// Whether KILL was sent.
-    killed: bool,
-    /// Whether it began when the job had to be dead already. Then the watchdog has killed it, and not this process, which
-    /// was stopped until now.
-    late: bool,
-}
-
-impl Stop {
-    /// KILL, once, and what is said about it. Answers whether this was the time.
-    fn kill(&mut self, report: Option<Report>, out: &mut Vec<Action>) -> bool {
-        if self.killed {
-            return false;
-        }
-        self.killed = true;
-        out.push(Action::Signal(Signal::KILL));
-        if !self.late {
-            out.extend(report.map(Action::Report));
-        }
-        true
-    }
-
-    /// KILL for a job whose first process is not reaped yet.
-    fn kill_the_job(&mut self, out: &mut Vec<Action>) {
-        let report = Report::Killed {
-            left: None,
-            forking: false,
-        };
-        self.kill(Some(report), out);
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    Running,
-    Stopping(Stop),
-    Sweeping(Sweep),
-    Done,
-}
-
-/// Nothing of the job is left.
-#[derive(Clone, Debug)]
-pub(super) struct Finish {
-    /// Whether to release the lease. False once it is lost.
-    pub(super) release: bool,
-    /// How far the job had come.
-    pub(super) job_end: JobEnd,
-    /// How to exit.
-    pub(super) outcome: Outcome,
-}
-
-/// Why the exit is not the job's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    AsJob,
-    Lost,
-    Failed,
-}
-
-/// The decisions of one run, from the job's start to its end.
-#[derive(Clone, Debug)]
-pub(super) struct Guarding {
-    grace: Duration,
-    on_loss: OnLoss,
-    /// The deadline that the watchdog is known to have. It begins a stop by that one, whatever has been granted since.
-    deadline: BootTime,
-    /// A later one that it is being told.
-    renewed: Option<BootTime>,
-    stage: Stage,
-    fate: Fate,
-    /// Whether the lease is still thought to be ours. Only ever goes from true to false.
-    held: bool,
-    /// The last failure of a row of failing renewals.
-    failing: Option<String>,
-    /// Whether INT or QUIT was passed on from this process: the job's death by it is then no sign of a Ctrl-C that only
-    /// the job saw.
-    passed_on_interrupt: bool,
-    /// Whether the job's first process is stopped.
-    stopped: bool,
-    /// Whether the neighbours in a pipeline have the terminal now, because they wanted it last.
-    neighbours_read: bool,
-    /// Whether the next CONT is the one by which the neighbours were woken.
-    own_cont: bool,
-}
+use crate::job::{Ended, Foreground, Signal};
+use crate::supervise::{Action, Event, Reason, Report, Word};
 
 impl Guarding {
-    /// The job has just been started.
-    pub(super) const fn new(deadline: BootTime, grace: Duration, on_loss: OnLoss) -> Self {
-        Self {
-            grace,
-            on_loss,
-            deadline,
-            renewed: None,
-            stage: Stage::Running,
-            fate: Fate::AsJob,
-            held: true,
-            failing: None,
-            passed_on_interrupt: false,
-            stopped: false,
-            neighbours_read: false,
-            own_cont: false,
-        }
-    }
-
-    /// When [`Event::Tick`] has to be given at the latest; `None` while nothing depends on time.
-    pub(super) fn next_wakeup(&self) -> Option<BootTime> {
-        match self.stage {
-            Stage::Running => self.enforces().then(|| self.deadline - self.grace),
-            Stage::Stopping(stop) => (!stop.killed).then_some(stop.kill_at),
-            Stage::Sweeping(sweep) => sweep.next_wakeup(),
-            Stage::Done => None,
-        }
-    }
-
-    const fn is_done(&self) -> bool {
-        matches!(self.stage, Stage::Done)
-    }
-
     /// Decides what `event`, seen at `now`, calls for. Answers how the run ends once nothing of the job is left.
-    pub(super) fn handle(
+    pub(in crate::supervise::phases) fn handle(
         &mut self,
         now: BootTime,
         event: Event,
@@ -188,14 +52,6 @@ impl Guarding {
         None
     }
 
-    /// Whether a lost lease stops the job.
-    const fn enforces(&self) -> bool {
-        match self.on_loss {
-            OnLoss::Stop => true,
-            OnLoss::Continue => false,
-        }
-    }
-
     fn look_at_the_clock(&mut self, now: BootTime, out: &mut Vec<Action>) {
         let trusted_until = match self.stage {
             // The grace has to fit between the last moment of trust and the deadline.
@@ -232,7 +88,7 @@ impl Guarding {
     }
 
     /// TERM, CONT, and KILL at the end of the grace; nothing if that is under way already.
-    fn begin_stop(&mut self, now: BootTime, out: &mut Vec<Action>) {
+    pub(super) fn begin_stop(&mut self, now: BootTime, out: &mut Vec<Action>) {
         let kill_at = if self.enforces() {
             (now + self.grace).min(self.deadline)
         } else {
