@@ -1,4 +1,4 @@
-//! `lease claim`: takes a lease, for scripts.
+//! `lease claim`: claims a lease for a script.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -22,8 +22,8 @@ use crate::timing::{self, Extension, Ttl};
 /// Claims and prints the term.
 ///
 /// # Errors
-/// When an argument can't be valid, the database failed, or the answer can't be printed in time: then the lease is
-/// released, unless its holder had it before.
+/// When an argument can't be valid, the database failed, or the answer can't be printed in time. In the last case, the
+/// lease is released, unless its holder had it before.
 pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let ttl = Ttl::new(args.acquire.ttl)?;
     let is_fresh = args.holder.is_none();
@@ -66,7 +66,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let left = timing::left(*sent, grant.expires_in, BootTime::now());
     let text = term_text(grant, args.format, left);
     if granted.deadline.has_passed() {
-        // It was good when its answer came: this process has stood still since.
+        // The answer came in time, so this process was stopped since.
         let what = format!("cannot claim {}", key.as_str());
         return Err(too_slow(&what, ttl, &give_up()).into());
     }
@@ -81,8 +81,8 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Exit(Exit::Done))
 }
 
-/// Ends a term that can't be handed out, and says what came of it. Nobody knows of it, so nobody could ever release it,
-/// unless its holder had it before.
+/// Releases a term that could not be printed, and says what happened to it. Nobody else knows the term, so nobody else
+/// could release it. If its holder had it before, it is kept.
 fn fate(store: &Store, grant: &Grant, holder_is_fresh: bool) -> String {
     let expiry = format!("expires at {}", grant.expires_at);
     if !holder_is_fresh && !grant.is_new {

@@ -1,4 +1,4 @@
-//! `lease init`: makes the table, or prints the SQL that makes it.
+//! `lease init`: creates the table, or prints the SQL that creates it.
 
 use super::{Ending, failed, print_or_leave, store, verbosity};
 use crate::cli::{Common, Init};
@@ -7,7 +7,7 @@ use crate::fencing;
 use crate::lease::Invalid;
 use crate::sql;
 
-/// Makes the table where it is missing.
+/// Creates the table if it is missing.
 ///
 /// # Errors
 /// When the table's name can't be valid, or the database failed.
@@ -61,11 +61,11 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
             "{schema}.lease_check_fence is ready (allow the roles of your jobs to call it: GRANT EXECUTE ON FUNCTION {schema}.lease_check_fence(text, bigint) TO ...)"
         ));
     }
-    // A table that was there before may be another program's: it is not changed without being asked.
+    // A table that existed before may belong to another program, so its default is not changed without being asked.
     match store.status(&[], false, None) {
         Ok(listing) if listing.unsafe_default => verbosity.info(store.advice_on_fences()),
         Ok(_) => {}
-        // What was asked for is done.
+        // The table is ready, so this is not an error.
         Err(failure) => verbosity.info(format!(
             "cannot check whether the default of the fence in {name} is safe: {failure}"
         )),

@@ -1,4 +1,4 @@
-//! One file a verb: arguments, then store, then outcome, then output, then exit code. Verbs never import one another.
+//! One file for each verb: arguments, then store, then outcome, then output, then exit code. No verb imports another one.
 
 pub mod claim;
 pub mod init;
@@ -29,11 +29,11 @@ use crate::timing::{self, Ttl};
 pub enum Ending {
     /// With a code of the table.
     Exit(Exit),
-    /// With a code that is somebody else's: the job's, or the one given with `--conflict-exit-code`.
+    /// With a code that is not from the table: the job's, or the one given with `--conflict-exit-code`.
     Code(u8),
-    /// As something else ended: the job, or a wait by a signal.
+    /// In the same way as the job, or by the signal that ended a wait.
     As {
-        /// Its end.
+        /// How the job or the wait ended.
         ended: Ended,
         /// Whether this process's whole group gets the signal; see [`crate::process::die_as`].
         whole_group: bool,
@@ -41,7 +41,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// What a run, or a claim that came to nothing, exits with; `conflict` is for a lease that somebody else holds.
+    /// How a run, or a claim without a grant, ends. `conflict` is the exit code if somebody else holds the lease.
     #[must_use]
     pub const fn of(outcome: &Outcome, conflict: u8) -> Self {
         match *outcome {
@@ -61,7 +61,7 @@ impl Ending {
     }
 }
 
-/// How much is said.
+/// How much is written to stderr.
 #[must_use]
 pub const fn verbosity(common: &Common) -> Verbosity {
     Verbosity {
@@ -70,7 +70,7 @@ pub const fn verbosity(common: &Common) -> Verbosity {
     }
 }
 
-/// The store that the options name, telling its steps as `--verbose` asks for. Nothing is connected yet.
+/// The store that the options name. With `--verbose` it reports its steps. Nothing is connected yet.
 ///
 /// # Errors
 /// An [`Invalid`] option, or settings that can't be used.
@@ -107,7 +107,7 @@ pub fn fresh_holder(name: Option<&str>) -> anyhow::Result<Holder> {
     Ok(Holder::fresh(&host)?)
 }
 
-/// The term that the arguments name, or else the environment, as `eval "$(lease claim KEY)"` leaves it.
+/// The term that the arguments name. The environment supplies what is missing, as `lease claim` prints it.
 ///
 /// # Errors
 /// [`Invalid`], when a part is missing or can't be valid.
@@ -149,14 +149,15 @@ fn or_variable<T: std::str::FromStr<Err = Invalid>>(
     }
 }
 
-/// The holder of the run that this process is inside, if that run holds this key: it waits for this very process.
+/// The holder of the run that started this process, if that run holds this key. Waiting for it would never end, because it
+/// waits for this process.
 #[must_use]
 pub fn outer_holder(key: &Key) -> Option<String> {
     let same_key = env::var("LEASE_KEY").is_ok_and(|outer| outer == key.as_str());
     env::var("LEASE_HOLDER").ok().filter(|_| same_key)
 }
 
-/// A term as `claim` and `renew` print it; `left` is how long it stays.
+/// A term as `claim` and `renew` print it. `left` is the time until its expiry.
 #[must_use]
 pub fn term_text(grant: &Grant, format: TermFormat, left: Duration) -> String {
     match format {
@@ -165,7 +166,7 @@ pub fn term_text(grant: &Grant, format: TermFormat, left: Duration) -> String {
     }
 }
 
-/// Prints data; `false` when nobody reads any more, which is no error: `lease status | head -1`.
+/// Prints data. `false` if the reader has closed the pipe, as in `lease status | head -1`. This is not an error.
 ///
 /// # Errors
 /// When it can't be written.
@@ -180,9 +181,9 @@ pub fn print_or_leave(data: &str) -> anyhow::Result<bool> {
     }
 }
 
-/// A failure of what was asked for, in the words for what certainly has not happened (`cannot renew k`) and for what may
-/// have happened (`k was renewed`), and what to do about such doubt. The text is made once: a chain of causes would repeat
-/// it.
+/// The message for a failed operation. If nothing was applied, it begins with `cannot`, such as `cannot renew k`. If the
+/// outcome is unknown, it names `was`, such as `k was renewed`, and says with `doubt` what to do. The text is complete: a
+/// chain of causes would repeat it.
 #[must_use]
 pub fn failed(cannot: &str, was: &str, failure: &Failure, doubt: &str) -> ReportedError {
     let text = match failure.applied {
@@ -195,7 +196,7 @@ pub fn failed(cannot: &str, was: &str, failure: &Failure, doubt: &str) -> Report
     }
 }
 
-/// A message for a lease that has almost expired by the time at which it can be printed.
+/// The message for a lease that had almost expired when it could be printed.
 #[must_use]
 pub fn too_slow(what: &str, ttl: Ttl, fate: &str) -> ReportedError {
     ReportedError {

@@ -1,4 +1,4 @@
-//! `lease release`: gives a lease back, or takes it from whoever has it.
+//! `lease release`: releases a lease, or evicts its holder.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::lease::{Eviction, Fence, Key, LeaseState, Release, Row};
 use crate::output;
 use crate::timing;
 
-/// Releases.
+/// Releases a term, or with `--force` evicts the holder of a key.
 ///
 /// # Errors
 /// When an argument can't be valid, or the database failed.
@@ -67,7 +67,7 @@ fn evict(
             &format!("cannot release {key_text} by force"),
             &format!("{key_text} was released by force"),
             &f,
-            "`lease status` shows it",
+            "`lease status` shows whether it was",
         )
     })?;
     Ok(match eviction {
@@ -109,7 +109,7 @@ fn evict(
     })
 }
 
-/// What is known of a term that was to be ended by a request whose answer was lost.
+/// What is known after the answer to an eviction was lost: the term of `row` has ended, but its end may have another cause.
 fn over(key: &str, row: &Row, hold: Duration) -> String {
     let doubt = if hold.is_zero() {
         String::new()
@@ -128,7 +128,7 @@ fn over(key: &str, row: &Row, hold: Duration) -> String {
     }
 }
 
-/// Who was evicted, and whether the key is free now.
+/// The message for an eviction: whose term was ended, and whether the key is free now.
 fn evicted(key: &str, row: &Row, hold: Duration) -> String {
     let fence = row.fence;
     let now = if hold.is_zero() {
@@ -152,7 +152,7 @@ fn evicted(key: &str, row: &Row, hold: Duration) -> String {
             )
         }
         LeaseState::Expired(holder) => {
-            format!("{key} had expired, not released by {holder} (fence {fence}); {now}")
+            format!("{key} had expired, and {holder} had not released it (fence {fence}); {now}")
         }
         LeaseState::Cooling | LeaseState::Free => format!("{key} was cooling; {now}"),
     }

@@ -1,4 +1,4 @@
-//! `lease renew`: extends a lease that is held.
+//! `lease renew`: renews a lease that the caller holds.
 
 use anyhow::anyhow;
 
@@ -24,7 +24,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     let key = lease.key.as_str();
     let renew = || {
         store.renew(&lease, extension, store.limit()).map_err(|f| {
-            let doubt = "until you know, count on the old expiry";
+            let doubt = "until you know, rely only on the old expiry";
             let (cannot, was) = (format!("cannot renew {key}"), format!("{key} was renewed"));
             failed(&cannot, &was, &f, doubt)
         })
@@ -51,7 +51,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
             })?;
             return Ok(Ending::Exit(Exit::Done));
         }
-        // Only one answer may have been slow.
+        // A second slow answer is final.
         if asked_again {
             let fate = format!("it expires at {}", grant.expires_at);
             return Err(too_slow(&format!("cannot renew {key}"), ttl, &fate).into());
@@ -60,7 +60,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     }
 }
 
-/// A term that never was is not lost.
+/// After a mismatch it is not said that the lease is lost: such a term may never have existed.
 fn lost(key: &str, loss: &Loss) -> String {
     let what = match loss {
         Loss::Mismatch { .. } => format!("cannot renew {key}"),

@@ -16,7 +16,7 @@ use crate::timing::{self, Extension, Timing, Ttl};
 /// Claims, runs the job, keeps the lease, releases.
 ///
 /// # Errors
-/// When an argument can't be valid, or `lease` can't get the means to do its part.
+/// When an argument can't be valid, or a watchdog, a thread or a signal handler can't be started.
 pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
     let ttl = Ttl::new(args.acquire.ttl)?;
     let db_timeout = timing::db_timeout(common.db_timeout)?;
@@ -25,7 +25,7 @@ pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
     let holder = fresh_holder(args.acquire.name.as_deref())?;
     let store = store(common)?.named(&args.key);
 
-    // First of all: while there is one thread, no connection and nothing to be inherited.
+    // First, because the watchdog is a fork: there must be one thread, and no connection that it could inherit.
     let job = JobControl::new(args.key.as_str(), args.command, timing, args.on_loss)
         .context("cannot start the watchdog")?;
     let (sender, inputs) = mpsc::channel::<Input>();

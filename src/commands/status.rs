@@ -12,7 +12,7 @@ use crate::output::{self, Shown, Verbosity};
 use crate::sql::Pattern;
 use crate::store::{Failure, Listing, Store};
 
-/// How often `--watch` looks when no interval is given.
+/// The interval of `--watch` if none is given.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the leases, once or until interrupted.
@@ -77,7 +77,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     }))
 }
 
-/// What is looked at, and how it is shown.
+/// Which leases are read, and how they are shown.
 struct View {
     patterns: Vec<Pattern>,
     free: bool,
@@ -85,7 +85,7 @@ struct View {
 }
 
 impl View {
-    /// The lines to show, and what else there is to know.
+    /// The lines to show, and the rest of the listing.
     fn look(
         &self,
         store: &Store,
@@ -114,7 +114,7 @@ impl View {
     }
 }
 
-/// Draws again and again. A failure that may pass is shown in the picture's place; another ends the watch.
+/// Shows the leases again and again. A temporary failure is reported and the watch goes on; any other failure ends it.
 fn watch(
     store: &Store,
     view: &View,
@@ -122,10 +122,10 @@ fn watch(
     verbosity: Verbosity,
 ) -> anyhow::Result<Ending> {
     static INTERRUPT: Interrupt = Interrupt::new();
-    // Refused where a signal is ignored already, as INT is in a script's background: then it stays ignored.
+    // This is refused if a signal is ignored already, as INT is for a background job of a script. It then stays ignored.
     match ctrlc::try_set_handler(|| INTERRUPT.raise()) {
         Ok(()) | Err(ctrlc::Error::MultipleHandlers | ctrlc::Error::NoSuchSignal(_)) => {}
-        // The handlers are in place, but the thread that acts on signals is not: nothing but KILL would end the watch.
+        // The handlers are installed, but the thread that acts on signals is missing: only KILL would end the watch.
         Err(ctrlc::Error::System(error)) => {
             return Err(anyhow::Error::new(error).context("cannot catch signals"));
         }

@@ -1,6 +1,6 @@
-//! Text, shell and JSON; escaping; and the only writes to stdout and stderr besides `lib`.
+//! Text, shell and JSON; escaping; and all writes to stdout and stderr, except for those of `lib`.
 //!
-//! stdout is data. stderr is prose, a line each, beginning `lease: `.
+//! Data goes to stdout. Messages go to stderr, one line each, and each begins with `lease: `.
 
 mod report;
 mod status;
@@ -22,9 +22,9 @@ pub use self::term::{term_json, term_shell};
 /// How much is written to stderr.
 #[derive(Clone, Copy, Debug)]
 pub struct Verbosity {
-    /// Errors only.
+    /// Whether only errors are written.
     pub quiet: bool,
-    /// Steps too.
+    /// Whether steps are written too.
     pub verbose: bool,
 }
 
@@ -90,8 +90,8 @@ pub fn stdout_is_open() -> io::Result<()> {
     Ok(())
 }
 
-/// `text`, drawn over the previous content of the terminal. Each line is cleared to its end, and so is the rest of the
-/// screen: clearing everything first would flicker.
+/// `text`, drawn over the previous content of the terminal. Clearing the whole screen first would flicker, so each line is
+/// cleared to its end, and then the rest of the screen.
 #[must_use]
 pub fn redraw(text: &str) -> String {
     format!("\u{1b}[H{}\u{1b}[J", text.replace('\n', "\u{1b}[K\n"))
@@ -100,12 +100,12 @@ pub fn redraw(text: &str) -> String {
 /// Text that cannot control a terminal: control characters, and characters that hide or reverse others, become escapes.
 #[must_use]
 pub fn escape(text: &str) -> String {
-    if !text.chars().any(steers) {
+    if !text.chars().any(controls_the_terminal) {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        if steers(c) {
+        if controls_the_terminal(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);
@@ -116,7 +116,7 @@ pub fn escape(text: &str) -> String {
 
 /// Control characters (C0, DEL, C1), line and paragraph separators, and the invisible characters of Unicode's
 /// bidirectional algorithm ("Trojan Source", CVE-2021-42574).
-fn steers(c: char) -> bool {
+fn controls_the_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
@@ -182,7 +182,7 @@ fn mismatch(asked: &Lease, found: &Row) -> String {
     }
 }
 
-/// Whole seconds above one second: more digits would only look exact.
+/// Whole seconds above one second. More digits would suggest a precision that the value does not have.
 fn whole_seconds(duration: std::time::Duration) -> std::time::Duration {
     if duration.as_secs() >= 1 {
         std::time::Duration::from_secs(duration.as_secs())
@@ -193,12 +193,12 @@ fn whole_seconds(duration: std::time::Duration) -> std::time::Duration {
 
 /// JSON that cannot control a terminal. The serializer escapes only the characters below U+0020.
 fn harmless_json(json: String) -> String {
-    if !json.chars().any(steers) {
+    if !json.chars().any(controls_the_terminal) {
         return json;
     }
     json.chars()
         .map(|c| {
-            if steers(c) && c != '\n' {
+            if controls_the_terminal(c) && c != '\n' {
                 format!("\\u{:04x}", u32::from(c))
             } else {
                 c.to_string()

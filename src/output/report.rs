@@ -1,4 +1,4 @@
-//! What a run or a claim tells about the lease and the job.
+//! The messages of a run or a claim about the lease and the job.
 
 use std::fmt::Write as _;
 
@@ -11,11 +11,11 @@ use crate::timing::{Wait, human};
 /// How much a message matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Said under `--quiet` too.
+    /// Written with `--quiet` too.
     Error,
-    /// Not said under `--quiet`.
+    /// Not written with `--quiet`.
     Info,
-    /// Said under `--verbose` only.
+    /// Written with `--verbose` only.
     Step,
 }
 
@@ -78,7 +78,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
         ),
         Report::SlowClaim { took, heartbeat } => (
             format!(
-                "claiming {key} took {}, longer than one renewal should take (the heartbeat, {}): give a longer --ttl or --heartbeat",
+                "claiming {key} took {}, longer than the heartbeat of {}; renewals may be too slow (give a longer --ttl or --heartbeat)",
                 human(*took),
                 human(*heartbeat)
             ),
@@ -225,7 +225,7 @@ fn given_up(key: &str, what: &NotReleased) -> String {
     not_released(key, what.is_unknown, &what.failure, &expiry)
 }
 
-/// A release that failed, or may have failed, and what happens to the lease then, as in `expires at ...`.
+/// The message for a release that failed or may have failed. `expiry` is what happens to the lease then: `expires at ...`.
 #[must_use]
 pub fn not_released(key: &str, is_unknown: bool, failure: &str, expiry: &str) -> String {
     if is_unknown {
@@ -247,7 +247,7 @@ fn reason(reason: &Reason, key: &str) -> String {
     match reason {
         Reason::Over(why) => format!("{key} is lost: {}", loss(why)),
         Reason::NotRenewed(last) => {
-            // It may not have expired yet: the job is stopped before.
+            // Not "has expired": the job is stopped before the expiry.
             let mut text = format!("{key} could not be renewed in time");
             match last {
                 Some(failure) => {

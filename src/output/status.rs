@@ -8,7 +8,7 @@ use super::{escape, harmless_json, whole_seconds};
 use crate::lease::{LeaseState, Row, ServerTime};
 use crate::timing::human;
 
-/// A line of `status`: a row, or a key that was asked for and has none.
+/// A line of `status`: a row, or a requested key without a row.
 #[derive(Clone, Debug)]
 pub enum Shown {
     /// The row.
@@ -78,7 +78,7 @@ fn columns(shown: &Shown) -> [String; 6] {
             nothing,
         ];
     };
-    // An expiry without a beginning ("-infinity") tells neither how long it was held, nor how long ago.
+    // With an expiry of "-infinity" it is unknown how long the lease was held, and how long ago it expired.
     let ever = row.expires_at != ServerTime::Always;
     let held_for = match row.state {
         LeaseState::Held(_) | LeaseState::Expired(_) if ever => span(row.held_for_ms()),
@@ -128,7 +128,7 @@ struct Line<'a> {
     held_for_ms: Option<i64>,
 }
 
-/// A JSON array, an object a line.
+/// A JSON array with one object on each line.
 #[must_use]
 pub fn status_json(shown: &[Shown]) -> String {
     let lines: Vec<String> = shown
@@ -143,7 +143,7 @@ pub fn status_json(shown: &[Shown]) -> String {
                     acquired_at: Some(row.acquired_at.to_string()),
                     expires_at: Some(row.expires_at.to_string()),
                     expires_in_ms: row.expires_in_ms(),
-                    // What nobody holds is held for no time.
+                    // Null if there is no holder.
                     held_for_ms: row.holder().and_then(|_| row.held_for_ms()),
                 },
                 Shown::NoRow(key) => Line {

@@ -1,7 +1,7 @@
 //! The messages of a run, written by a thread of their own.
 //!
-//! Writing to stderr can block, for example if nobody reads the pipe or Ctrl-S has stopped the terminal. A thread that keeps
-//! a deadline must not wait for that.
+//! Writing to stderr can block, for example if nobody reads the pipe or Ctrl-S has stopped the terminal. The thread that
+//! keeps the deadlines must not wait for that.
 
 use std::fmt::Display;
 use std::io;
@@ -21,7 +21,7 @@ pub struct StderrWriter {
 #[derive(Debug)]
 enum Line {
     Message(String),
-    /// Answered when everything before it was written.
+    /// A request to answer once every message before it is written.
     Flush(Sender<()>),
 }
 
@@ -29,7 +29,7 @@ impl StderrWriter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When no thread can be started: without it a loss of the lease would not be reported.
+    /// When no thread can be started. Without it, the loss of the lease could not be reported.
     pub fn start(verbosity: Verbosity) -> io::Result<Self> {
         let (lines, queue) = mpsc::channel::<Line>();
         thread::Builder::new()
@@ -47,7 +47,7 @@ impl StderrWriter {
 
     /// Writes an error, whatever the verbosity.
     pub fn error(&self, message: impl Display) {
-        // The thread reads until this value is dropped.
+        // This cannot fail: the thread reads until this value is dropped.
         let _ = self.lines.send(Line::Message(message.to_string()));
     }
 
@@ -76,7 +76,7 @@ impl StderrWriter {
         }
     }
 
-    /// Waits until all was written, for at most `limit`.
+    /// Waits until all messages are written, for at most `limit`.
     pub fn finish(self, limit: Duration) {
         let (flushed, all_written) = mpsc::channel();
         if self.lines.send(Line::Flush(flushed)).is_ok() {

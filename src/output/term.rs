@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::harmless_json;
 use crate::lease::Grant;
 
-/// A word in quotes for a POSIX shell, whatever it contains: single quotes keep everything but themselves.
+/// A word in quotes for a POSIX shell. Single quotes protect every character except the single quote itself.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -35,7 +35,7 @@ struct Term<'a> {
     expires_in_ms: u64,
 }
 
-/// One JSON object, in which `left` stands for the time until the expiry.
+/// One JSON object. `left` is the time until the expiry.
 #[must_use]
 pub fn term_json(grant: &Grant, left: Duration) -> String {
     let term = Term {

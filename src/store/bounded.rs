@@ -1,11 +1,12 @@
-//! One database operation, bounded in time by the process itself.
+//! One attempt of a database operation, with a time limit that this process enforces.
 //!
-//! The `postgres` crate can't bound a call: with a server that is frozen, or a peer that accepts and never answers, it
-//! waits for ever, since the kernel still acknowledges. So an operation runs on a thread of its own that its caller can
-//! abandon. Nobody joins it; the process leaves by `exit`; keepalives and `tcp_user_timeout` end it in the end.
+//! The `postgres` crate can't limit the time of a call. If the server is frozen, or a peer accepts the connection and never
+//! answers, the call waits for ever, because the kernel still acknowledges every packet. So each attempt runs on a thread
+//! of its own, which its caller can abandon. An abandoned thread is never joined. It ends with the process, or when
+//! keepalives or `tcp_user_timeout` break the connection.
 //!
-//! What an abandoned thread must never do is COMMIT. One atomic decides: the thread takes it before it sends COMMIT, the
-//! caller takes it before it gives up, and whoever comes second yields.
+//! An abandoned thread must never send COMMIT. One atomic decides this: the thread sets it before it sends COMMIT, and the
+//! caller sets it before it gives up. The one that comes second sees this and yields.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -23,25 +24,25 @@ use crate::sql::{self, Limits};
 use crate::text::os_error_text;
 use crate::timing;
 
-/// There is no connection yet; the thread itself knows when to give up, and then says what each host did.
+/// There is no connection yet. The thread itself gives up in time, and then reports what happened with each host.
 const CONNECTING: u8 = 0;
-/// The transaction may be given up without a trace.
+/// The transaction is open. It may be given up, and then has no effect.
 const OPEN: u8 = 1;
-/// COMMIT is on its way: giving up now leaves the outcome unknown.
+/// COMMIT was sent. If the caller gives up now, the outcome is unknown.
 const COMMITTING: u8 = 2;
-/// Given up: the thread must not commit.
+/// The caller has given up. The thread must not send COMMIT.
 const ABANDONED: u8 = 3;
 
-/// How long the caller sleeps at most before it reads the boot-time clock again: the channel's own timeout is measured
-/// on a clock that stands still in suspend.
+/// How long the caller waits at most before it reads the boot-time clock again. The timeout of the channel uses a clock
+/// that stops while the machine is suspended.
 const SLICE: Duration = Duration::from_millis(500);
-/// The same when an interrupt has to be noticed.
+/// The same if the caller must notice an interrupt.
 const INTERRUPTIBLE_SLICE: Duration = Duration::from_millis(15);
-/// How long the caller waits for a connection to be closed in good order, after it has its answer. A server logs a
+/// How long the caller waits for the connection to be closed properly, after it has its answer. Otherwise the server logs a
 /// client that vanished.
 const GOODBYE: Duration = Duration::from_millis(100);
-/// How long the caller waits for the reasons of a thread that was still connecting when the time was up, and so gives up
-/// at the same moment. Both need a processor for it; only a machine without a free one makes use of this.
+/// How long the caller waits for the error of a thread that was still connecting when the time was up. The thread gives up
+/// at the same moment, so only a very busy machine needs this time.
 const REASONS: Duration = Duration::from_secs(1);
 
 /// What one attempt needs to know.
@@ -49,39 +50,39 @@ pub(super) struct Attempt {
     pub(super) settings: Arc<Settings>,
     pub(super) application_name: String,
     pub(super) access: Access,
-    /// When it has to be over, on this machine's clock.
+    /// When it must be over, by this machine's clock.
     pub(super) by: BootTime,
     /// The limit of the whole operation, for the message.
     pub(super) limit: Duration,
-    /// How long the transaction may stand idle on the server.
+    /// How long the transaction may be idle on the server.
     pub(super) idle: Duration,
-    /// Whether half of the time that is left at COMMIT is kept for asking again.
+    /// Whether half of the time that is left at COMMIT is kept for a second request.
     pub(super) keeps_half: bool,
-    /// Whether the transaction is ended by COMMIT also when it has written nothing.
+    /// Whether the transaction ends with COMMIT even if it has written nothing.
     pub(super) commits: bool,
 }
 
-/// An answer, and when the statement that brought it was sent.
+/// An answer, and when its statement was sent.
 #[derive(Clone, Debug)]
 pub struct Sent<T> {
     /// The answer.
     pub answer: T,
-    /// The local instant just before the statement left: what the server decided, it decided later.
+    /// The local time just before the statement was sent. The server has decided after this time.
     pub at: BootTime,
-    /// How long the attempt took that brought it, from the first step of connecting on.
+    /// How long the successful attempt took, connecting included.
     pub took: Duration,
 }
 
-/// What a statement answered, before COMMIT.
+/// The answer of the statements, before COMMIT.
 pub(super) struct Answer<T> {
     pub(super) answer: T,
-    /// Whether the answer depends on COMMIT. "Held by somebody else" is true whatever becomes of the transaction.
+    /// Whether the answer depends on COMMIT. "Held by somebody else" is true even if the transaction fails.
     pub(super) wrote: bool,
 }
 
 /// Runs `work` in a transaction on a connection of its own, and commits.
 ///
-/// `interrupt` ends the attempt early, if nothing has been committed yet.
+/// `interrupt` ends the attempt early if COMMIT was not sent yet.
 pub(super) fn attempt<T, W>(
     attempt: Attempt,
     interrupt: Option<&AtomicBool>,
@@ -103,10 +104,10 @@ where
             let result = converse(&attempt, &worker_phase, work);
             match result {
                 Ok((sent, mut client, open)) => {
-                    // The answer first: saying goodbye can hang.
+                    // The answer first: closing the connection can hang.
                     if answers.send(Ok(sent)).is_ok() {
                         if open {
-                            // A pooler keeps a connection only if its transaction has been ended.
+                            // A pooler reuses a server connection only if its transaction has ended.
                             drop(client.batch_execute(sql::COMMIT));
                         }
                         drop(client.close());
@@ -139,7 +140,7 @@ where
         let left = by.remaining();
         match answer.recv_timeout(left.min(slice)) {
             Ok(result) => {
-                // Only a wish: the answer is here.
+                // The answer is here, so it does not matter whether the connection is closed in time.
                 let _ = closed.recv_timeout(GOODBYE);
                 return result;
             }
@@ -175,11 +176,11 @@ where
                 no_answer_to_commit()
             });
         }
-        // Interrupted, but COMMIT is on its way: its answer decides.
+        // Interrupted after COMMIT was sent: the answer to COMMIT decides.
     }
 }
 
-/// Goes from one phase to another, and answers whether it was in the first.
+/// Changes `phase` from `from` to `to`. Returns whether it was `from`.
 fn step(phase: &AtomicU8, from: u8, to: u8) -> bool {
     phase
         .compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
@@ -198,10 +199,10 @@ fn no_answer_to_commit() -> Failure {
     Failure::new(Fault::Timeout, "the database did not answer COMMIT in time").unknown()
 }
 
-/// Connect, BEGIN, the statement, and COMMIT only if the answer came in time.
+/// Connects, sends BEGIN and the statements, and COMMIT if the answer came in time.
 ///
-/// Answers too whether the transaction is still open. A statement that wrote nothing has its answer before COMMIT, so what
-/// becomes of COMMIT must not put the answer in doubt.
+/// Also returns whether the transaction is still open. If nothing was written, the answer is certain before COMMIT, so a
+/// failure of COMMIT must not make it uncertain.
 fn converse<T, W>(
     attempt: &Attempt,
     phase: &AtomicU8,
@@ -229,7 +230,7 @@ where
         .map_err(|e| {
             Failure::from_postgres(&e)
                 .of_a_made_connection()
-                .at_the_first_word()
+                .at_the_first_request()
         })?;
     let at = BootTime::now();
     let Answer { answer, wrote } = work(&mut client).map_err(Failure::of_a_made_connection)?;
@@ -248,8 +249,8 @@ where
         Ok(()) => Ok((sent(answer), client, false)),
         Err(error) => {
             let failure = Failure::from_postgres(&error);
-            // A server that ends the session while COMMIT waits for a standby has committed. One that answers with
-            // any other error has not.
+            // If the server ends the session while COMMIT waits for a standby, it has committed. After any other error it
+            // has not.
             let unknown = match failure.fault {
                 Fault::Unreachable | Fault::Down | Fault::Timeout => true,
                 Fault::Conflict
@@ -265,8 +266,9 @@ where
     }
 }
 
-/// The server's limits end a little before ours, so that its own, clearer, message arrives. Waiting for a lock ends well
-/// before the statement does, so that the message says it was the lock: its time begins later, with the wait.
+/// The limits for the server. They end a little before ours, so that the clearer message of the server arrives. The limit
+/// for a lock ends well before that for the statement, so that the message names the lock: its time begins later, with the
+/// wait.
 fn limits(attempt: &Attempt) -> Limits {
     let left = u64::try_from(attempt.by.remaining().as_millis()).unwrap_or(u64::MAX);
     let idle = u64::try_from(attempt.idle.as_millis()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! Ending somebody else's term, also when the answer to it is lost.
+//! Evicts a holder, and finds out who was evicted even if the answer is lost.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::lease::{Eviction, Fence, Key, Row};
 
 impl Store {
-    /// Ends whatever term a key has, or only the one with `fence`.
+    /// Ends the current term of a key; with `fence`, only if the term has that fence.
     ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
@@ -25,7 +25,7 @@ impl Store {
     ) -> Result<Eviction, Failure> {
         let by = BootTime::now() + self.limit;
         let seen = Arc::new(Mutex::new(None));
-        // A second try would find another term, or nobody, and could not say who was evicted.
+        // A second try would find another term or none, and could not tell who was evicted.
         let first = self.evict_by(by, false, key, fence, hold, &seen);
         let found = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
         match (first, found) {
@@ -40,7 +40,7 @@ impl Store {
         }
     }
 
-    /// The first try found `row`, and its COMMIT got no answer: asks for the end of that term, and of no other one.
+    /// Asks again after the first try found `row` and its COMMIT got no answer. Ends only the term of that row.
     fn look_again(
         &self,
         by: BootTime,
@@ -70,7 +70,7 @@ impl Store {
         }
     }
 
-    /// One operation, which leaves in `seen` the row that it was about to end.
+    /// One operation. It stores the row whose term it ends in `seen`, before COMMIT.
     fn evict_by(
         &self,
         by: BootTime,

@@ -1,4 +1,4 @@
-//! Why an operation did not succeed, in words that say what to do about it.
+//! Why an operation failed, with a message that says what to do.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use postgres::error::{DbError, ErrorPosition};
 use crate::fault::Fault;
 use crate::text::one_line;
 
-/// Whether what was asked for may have happened all the same.
+/// Whether a failed operation may have been applied nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// It has not happened and will not: COMMIT was not sent.
+    /// It was not and will not be: COMMIT was not sent, or the server refused it.
     No,
-    /// COMMIT was sent and nothing came back. Asking again as the same holder settles it.
+    /// Unknown: COMMIT was sent and got no answer. The same request by the same holder settles it.
     Unknown,
 }
 
-/// An operation that the database did not do, or may not have done.
+/// The failure of an operation. See [`Applied`] for whether it may have succeeded.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub fault: Fault,
     /// Whether it may have been applied.
     pub applied: Applied,
-    /// Whether the same request may well succeed at once.
+    /// Whether the same request is likely to succeed if it is sent again at once.
     again: bool,
-    /// Whether the server itself has said so.
+    /// Whether the server itself has reported it.
     answered: bool,
-    /// A lowercase fragment: what, and then what to do about it. Never a password.
+    /// What failed, and what to do, in lower case. Never contains a password.
     message: String,
 }
 
@@ -51,25 +51,25 @@ impl Failure {
         self
     }
 
-    /// The same failure, of a step before what was asked for, which has not happened.
+    /// The same failure, of an earlier step: the operation itself was not applied.
     #[must_use]
     pub(super) fn certain(mut self) -> Self {
         self.applied = Applied::No;
         self
     }
 
-    /// The same failure, of a connection that had been made: the server was there a moment ago, so if it was the
-    /// connection that broke, another one may do.
+    /// The same failure, after the connection was established. The server was reachable a moment ago, so if the connection
+    /// broke, another one is worth a try.
     #[must_use]
     pub(super) fn of_a_made_connection(mut self) -> Self {
         self.again |= matches!(self.fault, Fault::Unreachable | Fault::Down);
         self
     }
 
-    /// The same failure, of the first request on a connection. PgBouncer in statement mode takes the login and hangs up at
-    /// BEGIN, and so does one that has found no server in time; the client crate loses the words that it says.
+    /// The same failure, of the first request on a connection. PgBouncer accepts the login and closes the connection at
+    /// BEGIN if it is in statement mode, or if it has found no server in time. The client crate loses its message.
     #[must_use]
-    pub(super) fn at_the_first_word(self) -> Self {
+    pub(super) fn at_the_first_request(self) -> Self {
         if self.fault == Fault::Unreachable {
             return self.advise(
                 "if there is a pooler, it must be in transaction or session mode, and its server must be up",
@@ -78,8 +78,7 @@ impl Failure {
         self
     }
 
-    /// Whether there was no server to be heard: it was not reached, or said nothing in time. One that was sent a COMMIT had
-    /// answered before.
+    /// Whether no server has answered: it was unreachable or silent. A server that got a COMMIT has answered before.
     #[must_use]
     pub fn is_silence(&self) -> bool {
         !self.answered
@@ -87,7 +86,7 @@ impl Failure {
             && matches!(self.fault, Fault::Unreachable | Fault::Timeout)
     }
 
-    /// Whether asking again at once can settle it or succeed.
+    /// Whether the same request can succeed, or settle an unknown outcome, if it is sent again at once.
     #[must_use]
     pub(super) fn is_worth_asking_again(&self) -> bool {
         self.again || self.applied == Applied::Unknown
@@ -100,11 +99,11 @@ impl Failure {
         self
     }
 
-    /// What an error of the client means.
+    /// The failure that an error of the client crate means.
     pub(super) fn from_postgres(error: &postgres::Error) -> Self {
         let Some(db) = error.as_db_error() else {
             let message = if error.is_closed() {
-                "the connection was closed by the server or by something between".to_owned()
+                "the connection was closed by the server or by a proxy on the way".to_owned()
             } else {
                 format!("the connection broke: {}", innermost(error))
             };
@@ -116,7 +115,7 @@ impl Failure {
         if let Some(detail) = db.detail() {
             message = format!("{message}: {detail}");
         }
-        // What is computed in a trigger comes with a context, and is no fence of ours.
+        // An error with a context comes from a trigger, and is not about our fence.
         let elsewhere = code == "22003" && db.where_().is_some();
         let mut advice = advice(code, fault)
             .filter(|_| !elsewhere)
@@ -141,8 +140,8 @@ impl Failure {
         }
     }
 
-    /// What an error means of a script that installs something: the server's own hint is the advice, since the script has
-    /// written it.
+    /// The failure that an error in an install script means. The server's hint comes from the script itself, so it is the
+    /// advice.
     pub(super) fn of_install(error: &postgres::Error) -> Self {
         let Some(db) = error.as_db_error() else {
             return Self::from_postgres(error);
@@ -167,12 +166,12 @@ impl Failure {
     }
 }
 
-/// Where a name that is missing, or a privilege (class 42), is not meant by our own statement, but by something that it
-/// sets off: a trigger, a function in a policy or a view, a foreign server. The lease table may be there and well-made, so
-/// nothing must be concluded about it.
+/// The place of an error about a missing name or privilege (class 42), if it is not in our own statement. It can be in a
+/// trigger, in a function of a policy or a view, or on a foreign server. Such an error says nothing about the lease table,
+/// which may exist and be correct.
 ///
-/// A name that the server does not find in our own text it points to (the `P` field), and no statement of ours names a
-/// relation that can be missing but the lease table. What it did not get from us it puts into a context (the `W` field).
+/// If a name in our own statement is missing, the server gives its position (the `P` field). The only relation in our
+/// statements that can be missing is the lease table. For an error elsewhere, the server gives a context (the `W` field).
 fn inside(db: &DbError) -> Option<&str> {
     let code = db.code().code();
     let ours = matches!(db.position(), Some(ErrorPosition::Original(_)));
@@ -193,15 +192,15 @@ impl std::error::Error for Failure {}
 
 const TO_THE_PRIMARY: &str = "this is a standby or a read-only role: connect to the primary, or list all servers and add target_session_attrs=read-write";
 
-const ROW_SECURITY: &str = "row security on the table keeps this role from the row: let its owner add a policy that lets the role read and write every row, or ALTER TABLE ... DISABLE ROW LEVEL SECURITY";
+const ROW_SECURITY: &str = "row security on the table refuses the row: its owner must add a policy that lets this role read and write every row, or run ALTER TABLE ... DISABLE ROW LEVEL SECURITY";
 
-/// Whether a policy has refused the row. The server uses the code of a missing privilege for it, and no other field but the
-/// name of its own function tells the two apart.
+/// Whether a policy has refused the row. The server uses the code of a missing privilege for this. Only the name of the
+/// server's function tells the two apart.
 fn is_row_security(db: &DbError) -> bool {
     db.code().code() == "42501" && db.routine() == Some("ExecWithCheckOptions")
 }
 
-/// What a person can do about it, where the server's own message leaves them alone.
+/// What to do, if the message of the server does not say it.
 fn advice(code: &str, fault: Fault) -> Option<&'static str> {
     match code {
         "42P01" => return Some("`lease init` creates the table"),
@@ -224,7 +223,7 @@ fn advice(code: &str, fault: Fault) -> Option<&'static str> {
         }
         "22003" => {
             return Some(
-                "the fence cannot grow: its column must be a bigint; if it is one, somebody wrote the largest fence there is: find out who, DELETE the row, and make every resource forget that fence, see lease-fencing(7)",
+                "the fence cannot grow: its column must be a bigint; if it is one, somebody wrote the largest possible fence: find out who, DELETE the row, and make every resource forget that fence, see lease-fencing(7)",
             );
         }
         _ => {}

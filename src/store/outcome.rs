@@ -1,4 +1,4 @@
-//! What each statement's rows mean: from rows to outcomes.
+//! Runs each statement and turns its rows into an outcome.
 
 use std::error::Error;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::timing::Extension;
 
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// One round trip: types are given, so that nothing has to be prepared. A named prepared statement would also not survive
-/// a pooler in transaction mode.
+/// Runs a statement in one round trip. The types are given, so that it need not be prepared. A prepared statement would not
+/// work with a pooler in transaction mode either.
 pub(super) fn query(
     client: &mut Client,
     statement: &str,
@@ -48,7 +48,7 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// How often a claim is asked again after it lost a race that its snapshot could not show.
+/// How often a claim is repeated if its snapshot does not show the row that it collides with.
 const CLAIM_TRIES: u32 = 100;
 
 pub(super) fn claim(
@@ -72,7 +72,7 @@ pub(super) fn claim(
             ],
         )?;
         let Some(first) = rows.first() else {
-            continue; // The row came and went while the statement ran.
+            continue; // The row appeared and disappeared while the statement ran.
         };
         let (granted, inserted) = (
             cell::<bool>(first, "granted")?,
@@ -107,7 +107,7 @@ pub(super) fn claim(
         }
         match standing.state {
             LeaseState::Held(_) | LeaseState::Cooling => return only_read(Claim::Held(standing)),
-            // Someone was faster, and this statement's snapshot does not show who.
+            // Another claim was faster, and the snapshot of this statement does not show it.
             LeaseState::Expired(_) | LeaseState::Free => {}
         }
     }
@@ -117,7 +117,7 @@ pub(super) fn claim(
     ))
 }
 
-/// Whether the column may keep less than was written. A time of one microsecond is a whole millisecond once in a thousand.
+/// Whether the column may store times with less precision. One time in a thousand is a whole millisecond by chance.
 const fn is_rounded(time: ServerTime) -> bool {
     match time {
         ServerTime::At(micros) => micros % 1000 == 0,
@@ -125,8 +125,8 @@ const fn is_rounded(time: ServerTime) -> bool {
     }
 }
 
-/// Refuses a table whose types or key can't hold leases. Not asked at each claim, for it takes a trip to the server: when a
-/// key is claimed for the first time, and when a time looks rounded.
+/// Refuses a table that can't hold leases because of its types or its primary key. This takes a round trip, so it is
+/// checked only if a key is claimed for the first time, or if a time looks rounded.
 pub(super) fn refuse_misshapen(client: &mut Client, sql: &Statements) -> Result<(), Failure> {
     let name = &sql.table;
     let shape = query(client, &sql.misshapen, &[(name, Type::TEXT)])?;
@@ -202,7 +202,7 @@ pub(super) fn release(
     })
 }
 
-/// Why a term is over, asked in a statement of its own: it sees what the one before had waited for.
+/// Why a term is lost. This is a statement of its own, so that its snapshot shows what the previous one has waited for.
 fn loss(client: &mut Client, sql: &Statements, lease: &Lease) -> Result<Loss, Failure> {
     let k = lease.key.as_str();
     let rows = query(client, &sql.look, &[(&k, Type::TEXT)])?;
@@ -287,8 +287,8 @@ pub(super) fn row(r: &PgRow) -> Result<Row, Failure> {
     ))
 }
 
-/// A column by its name, of the type that it has in a lease table. Somebody else's table of the same name may have another
-/// one, and a `timestamp` without time zone is another instant for each session that has another time zone.
+/// A column by its name, with the type that it has in a lease table. Another program's table of this name may have another
+/// type. A `timestamp` without time zone would mean a different time in each session with another time zone.
 pub(super) fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, name: &str) -> Result<T, Failure> {
     r.try_get(name).map_err(|_| {
         let column = r.columns().iter().find(|column| column.name() == name);
@@ -300,7 +300,7 @@ pub(super) fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, name: &str) -> Result<T, Fa
     })
 }
 
-/// Text as it is in the table. In a database without an encoding (SQL_ASCII) it may be anything.
+/// Text as it is in the table. In a database without an encoding (SQL_ASCII) it may not be UTF-8.
 struct AnyText(String);
 
 impl<'a> FromSql<'a> for AnyText {
@@ -313,10 +313,10 @@ impl<'a> FromSql<'a> for AnyText {
     }
 }
 
-/// A timestamptz, with its two endless values, which the types of the standard library don't have.
+/// A timestamptz. It can be infinity or -infinity, which the types of the standard library can't.
 struct Moment(ServerTime);
 
-/// Microseconds from 1970 to 2000, from where PostgreSQL counts.
+/// Microseconds from 1970 to 2000. PostgreSQL counts from 2000.
 const EPOCH: i64 = 946_684_800_000_000;
 
 impl<'a> FromSql<'a> for Moment {

@@ -107,7 +107,7 @@ fn force_with_a_hold_says_so() {
         "holder = 'gone', acquired_at = clock_timestamp() - interval '2s', expires_at = clock_timestamp() - interval '1s'",
     );
     let out = lease(&longer).arg(&key).output().expect_code(0);
-    let told = format!("lease: {key} had expired, not released by gone (fence ");
+    let told = format!("lease: {key} had expired, and gone had not released it (fence ");
     assert!(
         out.stderr.starts_with(&told) && out.stderr.ends_with("until 1h after the claim\n"),
         "{out}"

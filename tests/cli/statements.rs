@@ -268,7 +268,7 @@ fn a_fence_that_can_not_grow_is_explained() {
     assert_eq!(
         out.stderr,
         format!(
-            "lease: cannot claim {key}: bigint out of range (the fence cannot grow: its column must be a bigint; if it is one, somebody wrote the largest fence there is: find out who, DELETE the row, and make every resource forget that fence, see lease-fencing(7))\n"
+            "lease: cannot claim {key}: bigint out of range (the fence cannot grow: its column must be a bigint; if it is one, somebody wrote the largest possible fence: find out who, DELETE the row, and make every resource forget that fence, see lease-fencing(7))\n"
         )
     );
     delete(shared(), &key);

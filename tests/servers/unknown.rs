@@ -143,7 +143,7 @@ fn a_release_that_is_not_settled_is_reported_as_unknown() {
         proxy.stall();
         let out = call.wait().expect_code(69);
         let (by_force, doubt) = if forced {
-            (" by force", "`lease status` shows it")
+            (" by force", "`lease status` shows whether it was")
         } else {
             ("", "release it again; a second release does no harm")
         };
