@@ -1,4 +1,4 @@
-//! What the loop does for a job: its watchdog, its start, its terminal, its heartbeat.
+//! The effects of the loop on a job: its watchdog, its start, its terminal and its heartbeat.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ impl EventLoop {
             .map_or(Foreground::Other, Terminal::foreground)
     }
 
-    /// A watchdog that was killed while the claim waited is replaced.
+    /// Gives the watchdog its first deadline. A watchdog that was killed while the claim waited is replaced.
     pub(super) fn arm_watchdog(&mut self, deadline: BootTime) -> Event {
         let word = Word::Deadline(deadline);
         let armed = Event::Start(StartAnswer::Armed);
@@ -73,7 +73,7 @@ impl EventLoop {
                     .step(format!("started the job, process {}", job.pid()));
                 control.job = Some(job);
                 events.push_back(Event::Start(StartAnswer::Started));
-                // The job may have ended before its number was known here.
+                // The job may have ended before its pid was known here.
                 drop(self.sender.send(Input::Caught(Caught::Child)));
             }
             Err(error) => {
@@ -143,7 +143,7 @@ impl EventLoop {
         {
             old.was_reaped();
         }
-        // One that could not be told everything ends with this function, and with it its number.
+        // If this fails, the new watchdog is dropped, and no pid must be left here.
         self.children.watchdog = None;
         let (grace, line) = (control.timing.grace(), &control.watchdog_line);
         let watchdog = match &control.job {
@@ -187,7 +187,7 @@ impl EventLoop {
     }
 }
 
-/// What only a shell can do: commands that change the shell itself, and words of its syntax.
+/// Commands that only a shell can run: those that change the shell itself, and words of its syntax.
 const BUILTINS: &[&str] = &[
     ".", ":", "{", "(", "!", "[[", "alias", "bg", "break", "builtin", "case", "cd", "command",
     "continue", "declare", "eval", "exec", "exit", "export", "fc", "fg", "for", "function",
@@ -196,7 +196,7 @@ const BUILTINS: &[&str] = &[
     "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
-/// Why the job was not started, as a shell reports it.
+/// Why the job was not started, told apart like in a shell: 126 and 127.
 fn why_not_started(command: &OsStr, error: SpawnError) -> NotStarted {
     let command = command.to_string_lossy();
     let cannot = |why: &str| format!("cannot run {command}: {why}");
@@ -225,7 +225,7 @@ fn why_not_started(command: &OsStr, error: SpawnError) -> NotStarted {
             NotStarted::CannotExecute(cannot(&os_error_text(&error)))
         }
         SpawnError::NotAnnounced(error) => NotStarted::Failed(cannot(&format!(
-            "cannot start a watchdog for it: {}",
+            "cannot reach its watchdog: {}",
             os_error_text(&error)
         ))),
         SpawnError::TooLate => NotStarted::TooLate,

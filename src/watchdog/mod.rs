@@ -1,15 +1,18 @@
-//! The dead man's switch: a small process that stops the job when `lease` no longer can.
+//! The watchdog: a small process that stops the job when `lease` no longer can.
 //!
-//! It is forked before there is a thread or a connection, and then only reads from a pipe. When the pipe closes without
-//! a goodbye (`lease` was killed, crashed) it stops the job at once; when a deadline passes without a later one (`lease`
-//! hangs or is stopped, or can't reach the database) it stops the job in time to be dead by then. TERM, CONT, grace,
-//! KILL, to the job's process group.
+//! `lease` forks it before there is a thread or a connection. From then on the watchdog only reads from a pipe.
 //!
-//! Its own session keeps terminals and whoever signals `lease`'s group away from it; it ignores every signal that can be
-//! ignored. It holds no descriptor but its end of the pipe, a timer, a pidfd and stderr, so that no pipeline waits for it.
-//! Its name is not "lease...", because `pkill -9 lease` is to kill one of the two only.
+//! - If the pipe closes without a goodbye, `lease` was killed or has crashed. The watchdog then stops the job at once.
+//! - If a deadline comes and was not moved, `lease` hangs or was stopped. The watchdog stops the job early enough for it
+//!   to be dead by the deadline.
 //!
-//! What `lease` tells it is in `wire.rs`; what it does is in `switch.rs`.
+//! To stop the job, it sends TERM and CONT to the job's process group, and KILL after the grace period.
+//!
+//! The watchdog has a session of its own, so that it gets no signals from a terminal or for the process group of `lease`.
+//! It ignores every signal that can be ignored. Its only descriptors are its end of the pipe, a timer, a pidfd and stderr,
+//! so that no pipeline waits for it. Its name does not begin with "lease", so that `pkill -9 lease` does not kill both.
+//!
+//! `wire.rs` has the messages from `lease`, `switch.rs` the decisions, and `system.rs` the process.
 #![allow(unsafe_code)] // fork(2), and system calls between a fork and an exit; each use says why it is sound.
 
 mod switch;
@@ -28,37 +31,37 @@ use crate::process::{Announce, Group};
 use crate::supervise::Word;
 use wire::Message;
 
-/// A watchdog at work. Dropping it ends it without harm to the job.
+/// A running watchdog. Dropping it ends the process, and leaves the job alone.
 #[derive(Debug)]
 pub struct Watchdog {
     pid: pid_t,
-    /// The write end of the pipe. Close-on-exec, so that the job can't keep it open, and never blocking: a watchdog that
-    /// was stopped must not stop `lease` as well.
+    /// The write end of the pipe. It is close-on-exec, so that the job can't keep it open. It never blocks, so that `lease`
+    /// does not wait for a watchdog that was stopped.
     pipe: std::fs::File,
-    /// Whether its end was seen, and so its number may be somebody else's.
+    /// Whether it was reaped. Another process may have its pid then.
     reaped: bool,
 }
 
 impl Watchdog {
-    /// Forks a watchdog that knows no job yet. `grace` is the time between its TERM and its KILL, `line` what it
-    /// writes to stderr when it had to stop the job.
+    /// Forks a watchdog without a job. `grace` is the time between its TERM and its KILL. `line` is what it writes to
+    /// stderr after it has stopped the job.
     ///
     /// # Errors
-    /// When there are no descriptors or processes to be had.
+    /// When no pipe or process can be created.
     pub fn start(grace: Duration, line: &str) -> io::Result<Self> {
         Self::fork(grace, None, line)
     }
 
-    /// Forks a watchdog for a job that runs already: a second one, after the first one was killed. It inherits the pidfd of
-    /// the job's first process, and so knows the group also if that one is reaped by now and others are left.
+    /// Forks another watchdog for a job that runs already, after the first one was killed. It inherits the pidfd of the
+    /// job's first process. So it can signal the group even if that process is reaped and only others are left.
     ///
-    /// It inherits `word` too. Told it afterwards, it would not know the deadline of a job that runs if `lease` were stopped
-    /// between the two.
+    /// It inherits `word` as well. If `lease` sent it afterwards and were stopped before that, the watchdog would not know
+    /// the deadline of a running job.
     ///
-    /// Safe in a process with threads: the child touches no lock and no heap.
+    /// This is safe in a process with threads, because the child uses no lock and no heap.
     ///
     /// # Errors
-    /// When there are no descriptors or processes to be had.
+    /// When no pipe or process can be created.
     pub fn start_over(grace: Duration, job: &Group, word: Word, line: &str) -> io::Result<Self> {
         Self::fork(grace, Some((job, word.into())), line)
     }
@@ -73,25 +76,26 @@ impl Watchdog {
         })
     }
 
-    /// Its process id, for whoever waits for children.
+    /// Its process id, by which the caller recognizes it among its children.
     #[must_use]
     pub const fn pid(&self) -> pid_t {
         self.pid
     }
 
-    /// For [`crate::process::Launch`]: has the job's own child tell its group, so that there is no moment in which the job
-    /// runs and the watchdog does not know it. Not even if `lease` dies in between: the child holds the pipe open until
-    /// its message is in it.
+    /// For [`crate::process::Launch`]: lets the forked child of the job send its group to the watchdog before it runs the
+    /// command. So the watchdog knows the group of every job that runs, even if `lease` is killed in between: the child
+    /// keeps the pipe open until it has written the message.
     #[must_use]
     pub fn announcer(&self) -> Announce {
         let pipe = self.pipe.as_raw_fd();
         Box::new(move |group| system::write_message(pipe, Message::Group(group)))
     }
 
-    /// Tells it about time. Never blocks.
+    /// Sends it an order. Never blocks.
     ///
     /// # Errors
-    /// `EPIPE` if it is dead, `EAGAIN` if it has not read for so long that the pipe is full: it is of no use then.
+    /// `EPIPE` if it is dead. `EAGAIN` if the pipe is full because it has not read for a long time. Both mean that it must
+    /// be replaced.
     pub fn tell(&mut self, word: Word) -> io::Result<()> {
         self.send(word.into())
     }
@@ -101,12 +105,12 @@ impl Watchdog {
         self.pipe.write_all(&message.encode())
     }
 
-    /// Its end was seen by whoever waits for children.
+    /// Notes that the caller has reaped it.
     pub const fn was_reaped(&mut self) {
         self.reaped = true;
     }
 
-    /// Ends it, once nothing of the job is left, and reaps it.
+    /// Ends it and reaps it. To be called once nothing of the job is left.
     pub fn dismiss(self) {
         drop(self);
     }
@@ -117,8 +121,8 @@ impl Drop for Watchdog {
         if self.reaped {
             return;
         }
-        // The goodbye alone would do; the KILL is for one that somebody has stopped. Nothing may outlive the run, and
-        // nothing may delay its end.
+        // A watchdog that was stopped does not read the goodbye. KILL ends it all the same, so that it neither outlives nor
+        // delays the end of the run.
         let _: io::Result<()> = self.send(Message::Goodbye);
         system::kill_and_reap(self.pid);
     }

@@ -1,35 +1,35 @@
-//! When the watchdog does what: no system call, the time passed in.
+//! The decisions of the watchdog, without system calls. The caller passes in the time.
 //!
-//! Everything here runs between a fork and an exit: no allocation, no lock, no panic.
+//! All of this runs between a fork and an exit, so there is no allocation, no lock and no panic.
 //!
-//! The time that is passed in is older than the last message. A deadline that is heard is therefore never judged by a clock
-//! that was read after it.
+//! The caller reads the clock before it reads the messages. So a message that moves the deadline counts if it arrived in
+//! time, even if this process was stopped afterwards.
 
 use std::time::Duration;
 
 use super::wire::Message;
 use crate::clock::BootTime;
 
-/// How much later than `lease` the watchdog begins a stop at most. A live `lease` begins it itself, at the same deadline,
-/// and says so; the job then gets one TERM, not two. It must be late enough for a busy machine and early enough to leave
-/// most of the grace to the job.
+/// How much later than `lease` the watchdog begins a stop, at most. A `lease` that runs begins the stop itself and tells
+/// the watchdog, so that the job gets one TERM, not two. The delay must be long enough for a busy machine, and short enough
+/// to leave most of the grace period to the job.
 const SLACK: Duration = Duration::from_millis(200);
 
-/// How long the watchdog stays at most after its KILL, to see the group gone. Whom KILL has hit starts nobody any more
-/// (`process::group`), so it has done what it can; zombies that nobody asks for keep a group for ever, and it can't tell them
-/// from others, since it does not read /proc.
+/// How long the watchdog waits for the end of the group after its KILL, at most. A process that got KILL starts no other
+/// process (`process::group`), so nothing more can be done. Zombies that nobody reaps keep a group in existence for ever,
+/// and the watchdog can't recognize them, since it does not read /proc.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Nothing before then; `None`: nothing before the next message.
+    /// Wait until then, or until the next message. `None`: only for the next message.
     Wait(Option<BootTime>),
-    /// TERM and CONT the group.
+    /// Send TERM and CONT to the group.
     Term,
-    /// KILL the group.
+    /// Send KILL to the group.
     Kill,
-    /// Nothing is left to do, ever.
+    /// Exit: nothing is left to do.
     Leave,
 }
 
@@ -37,21 +37,21 @@ pub(super) enum Act {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Switch {
     grace: Duration,
-    /// Whether a job is known, and not known to be gone.
+    /// Whether there is a job, as far as is known.
     job: bool,
     /// The latest deadline.
     deadline: Option<BootTime>,
-    /// When KILL is due, once a stop has begun, here or in `lease`. Nothing moves it to a later time.
+    /// When KILL is due, once the watchdog or `lease` has begun a stop. It is never moved to a later time.
     kill_at: Option<BootTime>,
-    /// Whether TERM is out of the question: sent from here, or by `lease`.
+    /// Whether TERM was sent already, by the watchdog or by `lease`.
     termed: bool,
     /// When KILL was sent.
     killed: Option<BootTime>,
-    /// Whether the last signal was this watchdog's own idea, not that of a `lease` that had begun to stop the job.
+    /// Whether the watchdog itself has decided on a signal, as opposed to completing a stop that `lease` has begun.
     own: bool,
-    /// Whether such a signal has hit the job.
+    /// Whether such a signal has reached the job.
     acted: bool,
-    /// Whether `lease` is gone, so that no message will follow.
+    /// Whether the pipe has closed: `lease` is gone, and no message will follow.
     alone: bool,
     goodbye: bool,
 }
@@ -72,13 +72,13 @@ impl Switch {
         }
     }
 
-    /// `lease` has said something.
+    /// Notes a message from `lease`.
     pub(super) fn hear(&mut self, message: Message) {
         match message {
-            // A watchdog sees one job; a second one would be somebody's mistake, and is under the same deadline.
+            // A watchdog has one job. A second group would be a bug, and gets the same deadline.
             Message::Group(_) => self.job_is_known(),
             Message::Deadline(at) => {
-                // A stop that has begun is not taken back: the job may have acted on its TERM.
+                // A stop that has begun is not revoked, because the job may have acted on TERM.
                 if self.kill_at.is_none() {
                     self.deadline = Some(at);
                 }
@@ -91,29 +91,29 @@ impl Switch {
         }
     }
 
-    /// There is a job to look after.
+    /// Notes that there is a job.
     pub(super) const fn job_is_known(&mut self) {
         self.job = true;
     }
 
-    /// The pipe has closed.
+    /// Notes that the pipe has closed.
     pub(super) fn pipe_closed(&mut self, now: BootTime) {
         if self.alone || self.goodbye {
             return;
         }
         self.alone = true;
         self.begin(now);
-        // `lease` may have died between announcing its stop and sending its TERM. Two are better than none.
+        // `lease` may have ended after it announced its stop and before it sent TERM. A second TERM is better than none.
         self.termed = false;
     }
 
-    /// The group has no member left.
+    /// Notes that the group has no member left.
     pub(super) const fn job_is_gone(&mut self) {
         self.job = false;
     }
 
-    /// The signal that was asked for has hit somebody. One that finds an empty group stops nobody: the job has ended by
-    /// itself, and its `lease` may not have seen that yet.
+    /// Notes that the last signal has reached a process. If the group was empty, the watchdog has not stopped the job: it
+    /// has ended by itself, and `lease` may not know that yet.
     pub(super) const fn has_hit(&mut self) {
         self.acted |= self.own;
     }
@@ -123,17 +123,17 @@ impl Switch {
         self.alone
     }
 
-    /// Whether a stop is under way whose end would be noticed by looking at the group.
+    /// Whether a stop is under way, so that the group must be watched for its end.
     pub(super) fn is_stopping(&self, now: BootTime) -> bool {
         self.job && self.kill_at.is_some() && !self.has_settled(now)
     }
 
-    /// Whether the KILL was sent so long ago that the group is not looked at any more.
+    /// Whether KILL was sent so long ago that the group is no longer watched.
     fn has_settled(&self, now: BootTime) -> bool {
         self.killed.is_some_and(|at| now >= at + SETTLED)
     }
 
-    /// Whether this watchdog, and not `lease`, has stopped the job, and is through with it.
+    /// Whether the watchdog, and not `lease`, has stopped the job, and the stop is complete.
     pub(super) fn has_stopped_the_job(&self, now: BootTime) -> bool {
         self.acted && (!self.job || self.has_settled(now))
     }
@@ -144,13 +144,13 @@ impl Switch {
         self.kill_at = Some(self.kill_at.map_or(kill_at, |before| before.min(kill_at)));
     }
 
-    /// When the stop begins here, if nothing more is heard.
+    /// When the watchdog begins the stop, unless a message comes before.
     fn begin_at(&self) -> Option<BootTime> {
         let slack = SLACK.min(self.grace / 4);
         self.deadline.map(|d| d - self.grace + slack)
     }
 
-    /// Decides. [`Act::Term`] and [`Act::Kill`] are answered once each, and are to be carried out at once.
+    /// Decides what to do now. It returns [`Act::Term`] and [`Act::Kill`] once each; the caller must send them at once.
     pub(super) fn act(&mut self, now: BootTime) -> Act {
         if self.goodbye {
             return Act::Leave;
@@ -166,7 +166,8 @@ impl Switch {
             return Act::Wait(if self.job { self.begin_at() } else { None });
         };
         if !self.job || self.has_settled(now) {
-            // A live `lease` says goodbye in the end, even if it is frozen now; leaving before would look like a death.
+            // `lease` may be frozen and will send its goodbye later. If the watchdog ended before, `lease` would take it
+            // for killed.
             return if self.alone {
                 Act::Leave
             } else {
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(switch.act(at(79_999)), Act::Wait(Some(at(80_000))));
         assert_eq!(switch.act(at(80_000)), Act::Kill);
         assert_eq!(switch.act(at(80_001)), Act::Wait(Some(at(81_000))));
-        // It stays until it is told to go: leaving would look like a death.
+        // It waits for a goodbye: if it ended before, `lease` would take it for killed.
         assert_eq!(switch.act(at(81_000)), Act::Wait(None));
         switch.pipe_closed(at(90_000));
         assert_eq!(switch.act(at(90_000)), Act::Leave);

@@ -1,18 +1,18 @@
-//! The watchdog's process: fork, seclusion, the loop around the [`Switch`].
+//! The watchdog's process: the fork, the detachment from its surroundings, and the loop around the [`Switch`].
 //!
-//! After the fork only async-signal-safe calls are made, since the parent may have had threads: no heap, no lock, no
-//! formatting, no panic. Errors have nobody to go to; what can fail is arranged so that failing means acting early.
+//! The parent may have had threads, so the child makes only async-signal-safe calls: no heap, no lock, no formatting, no
+//! panic. It cannot report an error to anybody. So wherever something can fail, a failure makes it act early.
 //!
-//! The watchdog can be stopped for a minute between any two lines, like every process:
+//! Like every process, the watchdog can be stopped for a minute between any two lines:
 //!
-//! - Before it listens: what it is told waits in the pipe. The deadline of a job that runs already comes with the fork.
-//! - Between the clock, the pipe and the decision: the clock is read first, so what is decided can be late, but never
-//!   disregards a deadline that was moved in time.
-//! - Between the decision and the signal: the signal is late. It is not wrong by then, because `lease` does not take a lost
-//!   lease back. A pidfd names the job's group or nobody. Before Linux 6.9 the group goes by number, and a number that
-//!   was free for long may be somebody else's.
-//! - While `lease` is stopped too: nobody is left to stop the job. Where `lease` runs, it replaces a watchdog that was
-//!   stopped by a signal.
+//! - Before it reads its first message: the messages wait in the pipe. The deadline of a running job comes with the fork.
+//! - Between the clock, the pipe and the decision: the clock is read first. So the decision can be late, but it respects
+//!   every deadline that was moved in time.
+//! - Between the decision and the signal: the signal is late. It is still right, because a lost lease stays lost. A pidfd
+//!   can only mean the job's group. Before Linux 6.9 the group is signalled by its number, which another group may have
+//!   by then if it was free for long.
+//! - While `lease` is stopped too: nothing stops the job. A `lease` that runs replaces a watchdog that was stopped by a
+//!   signal.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -32,29 +32,30 @@ use crate::clock::BootTime;
 use crate::job::Signal;
 use crate::process::{Group, block_all, rename_forked, set_mask};
 
-/// Where the read end of the pipe lives in the watchdog.
+/// The descriptor of the read end of the pipe in the watchdog.
 const PIPE: RawFd = 3;
-/// Where the pidfd of a job lives that was there before this watchdog.
+/// The descriptor of the pidfd, if the job runs already.
 const PIDFD: RawFd = 4;
-/// The first number that is in the way of neither.
+/// Descriptors from here on are used while the two above are put in place.
 const AWAY: c_int = 10;
 
-/// How often a stop looks whether the group is gone, so that the watchdog does not stay for a grace that nobody needs.
+/// How often the watchdog checks during a stop whether the group is gone, so that it does not wait for the whole grace
+/// period without need.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// fork(2)s; the child becomes the watchdog and never returns. Answers the child's id.
+/// Forks. The child becomes the watchdog and never returns; the parent gets the child's pid.
 pub(super) fn fork_into(
     read: &OwnedFd,
     grace: Duration,
     job: Option<(&Group, Message)>,
     line: &str,
 ) -> io::Result<pid_t> {
-    // Not a single signal may reach a handler in the child: ours tell the parent's loop what they see.
+    // No handler may run in the child: the handlers write to the parent's pipe for signals.
     let before = block_all()?;
     // SAFETY: the child only runs `watch`, which is async-signal-safe and does not return.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        watch(&Legacy {
+        watch(&Inherited {
             read: read.as_raw_fd(),
             grace,
             job,
@@ -82,9 +83,9 @@ pub(super) fn write_message(pipe: RawFd, message: Message) -> io::Result<()> {
     }
 }
 
-/// KILLs and reaps a child that was not reaped yet.
+/// Kills and reaps a child that was not reaped yet.
 pub(super) fn kill_and_reap(pid: pid_t) {
-    // The number is the child's own until it is reaped.
+    // No other process can have this pid until the child is reaped.
     let child = Pid::from_raw(pid);
     let _: nix::Result<()> = kill(child, SIGKILL);
     while waitpid(child, None) == Err(Errno::EINTR) {}
@@ -94,28 +95,28 @@ fn last_errno() -> c_int {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// What the child has from its parent.
-struct Legacy<'a> {
+/// What the child gets from its parent.
+struct Inherited<'a> {
     read: RawFd,
     grace: Duration,
-    /// A job that runs already, and what there is to know about its time.
+    /// A job that runs already, and the order for it.
     job: Option<(&'a Group, Message)>,
     line: &'a [u8],
 }
 
-/// `extern "C"`, so that a panic, which can't happen, would abort instead of unwinding into a copy of `lease`.
-extern "C" fn watch(legacy: &Legacy<'_>) -> ! {
-    seclude();
-    let group = keep_descriptors(legacy);
+/// The watchdog, from its fork to its exit. `extern "C"`, because a panic must abort and not unwind into a copy of `lease`.
+extern "C" fn watch(inherited: &Inherited<'_>) -> ! {
+    detach();
+    let group = keep_descriptors(inherited);
     let mut watch = Watch {
-        switch: Switch::new(legacy.grace),
+        switch: Switch::new(inherited.grace),
         group,
         timer: timer(),
         sure: false,
-        line: legacy.line,
-        said: false,
+        line: inherited.line,
+        reported: false,
     };
-    if let Some((_, message)) = legacy.job {
+    if let Some((_, message)) = inherited.job {
         watch.switch.job_is_known();
         watch.switch.hear(message);
     }
@@ -124,17 +125,17 @@ extern "C" fn watch(legacy: &Legacy<'_>) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Leaves everything behind that ties it to a terminal, a mount, a pipeline or a signal.
-fn seclude() {
+/// Detaches the process from the terminal, the working directory and signals.
+fn detach() {
     // SAFETY: none of the calls reads memory but the strings, which end with a NUL. The process has one thread.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"job-watchdog".as_ptr());
         rename_forked(c"job-watchdog");
-        // A working directory would keep its file system from being unmounted for as long as the job runs.
+        // A file system cannot be unmounted while it holds the working directory of a process.
         libc::chdir(c"/".as_ptr());
         for signal in 1..=64 {
-            // Those that a fault raises stay as they are: ignoring them would not help, and blocked they kill.
+            // The signals of a fault keep their default: ignoring them would not help.
             if !matches!(
                 signal,
                 libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE
@@ -145,24 +146,24 @@ fn seclude() {
     }
 }
 
-/// Keeps the pipe, the job's pidfd if there is one, and stderr; closes all others.
-fn keep_descriptors(legacy: &Legacy<'_>) -> Option<Group> {
+/// Keeps the pipe, the job's pidfd if there is one, and stderr. Closes all other descriptors.
+fn keep_descriptors(inherited: &Inherited<'_>) -> Option<Group> {
     // SAFETY: no memory is read but the string, which ends with a NUL. Nothing of the parent's is used any more but what
     // is moved here, out of the way of the numbers that it is moved to.
     unsafe {
-        let pidfd = legacy.job.and_then(|(job, _)| job.pidfd());
+        let pidfd = inherited.job.and_then(|(job, _)| job.pidfd());
         let pidfd = pidfd.map(|fd| libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, AWAY));
-        let read = libc::fcntl(legacy.read, libc::F_DUPFD, AWAY);
+        let read = libc::fcntl(inherited.read, libc::F_DUPFD, AWAY);
         if libc::dup2(read, PIPE) != PIPE {
-            // Whatever has that number is not ours to read. Without it the pipe counts as closed.
+            // Another file may have this number. Closed, it counts as a closed pipe.
             libc::close(PIPE);
         }
         let pidfd = pidfd
             .filter(|fd| libc::dup2(*fd, PIDFD) == PIDFD)
             .map(|_| PIDFD);
         close_from(if pidfd.is_some() { PIDFD } else { PIPE } + 1);
-        // Kept off stdin and stdout: a pipeline behind `lease run` must end when the job does. A later open(2) must not
-        // get their numbers, so they stay taken.
+        // A pipeline behind `lease run` must end with the job, so the watchdog gives up stdin and stdout. /dev/null takes
+        // their numbers, so that a later open(2) does not get them.
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
         for fd in [0, 1] {
             if null < 0 || libc::dup2(null, fd) < 0 {
@@ -170,7 +171,7 @@ fn keep_descriptors(legacy: &Legacy<'_>) -> Option<Group> {
             }
         }
         libc::close(null);
-        legacy
+        inherited
             .job
             .map(|(job, _)| job.adopted(pidfd.map(|fd| OwnedFd::from_raw_fd(fd))))
     }
@@ -202,8 +203,8 @@ fn close_from(first: RawFd) {
     }
 }
 
-/// A timer on the boot-time clock, which a suspended machine's sleep counts for; poll(2)'s own timeout stands still
-/// there. If there is none, poll(2) must do.
+/// A timer on the boot-time clock, which goes on while the machine is suspended. The timeout of poll(2) does not, and is
+/// used only if there is no timer.
 fn timer() -> Option<TimerFd> {
     let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
     TimerFd::new(ClockId::CLOCK_BOOTTIME, flags).ok()
@@ -213,26 +214,26 @@ struct Watch<'a> {
     switch: Switch,
     group: Option<Group>,
     timer: Option<TimerFd>,
-    /// Where the group only goes by number: whether the number is still certain to be the job's.
+    /// If the group can only be signalled by its number: whether the number certainly still means the job.
     sure: bool,
-    /// What it says once it has stopped the job.
+    /// The message to write once it has stopped the job.
     line: &'a [u8],
-    said: bool,
+    reported: bool,
 }
 
 impl Watch<'_> {
     fn run(&mut self) {
         loop {
-            // The clock is read first, and all that was said is heard before anything is done: the pipe of a `lease` that
-            // said goodbye closes like that of one that was killed, and a deadline may have been moved. One that was moved
-            // before it had come is always heard in time, however long this process is stopped in between.
+            // All messages are read before anything is done. One may be a goodbye, after which the pipe closes as if
+            // `lease` had been killed; another one may move the deadline. The clock is read before them, so that a deadline
+            // that was moved in time counts, however long this process is stopped in between.
             let now = BootTime::now();
             self.listen();
             self.look();
             let act = self.switch.act(now);
-            if self.switch.has_stopped_the_job(now) && !self.said {
-                self.said = true;
-                say(self.line);
+            if self.switch.has_stopped_the_job(now) && !self.reported {
+                self.reported = true;
+                write_to_stderr(self.line);
             }
             match act {
                 Act::Wait(until) => self.wait(until),
@@ -274,9 +275,9 @@ impl Watch<'_> {
             } else if got < 0 && last_errno() == libc::EAGAIN {
                 return;
             } else {
-                // The end of the pipe, or a pipe that can't be read any more: nobody is there to keep the job in check.
+                // The pipe is closed or cannot be read: nobody else can stop the job now.
                 if !self.switch.is_alone() {
-                    // Until a moment ago `lease` kept the number from being used again, one way or another.
+                    // Until a moment ago, `lease` made sure that no other group could get the number.
                     self.sure = true;
                 }
                 self.switch.pipe_closed(BootTime::now());
@@ -285,16 +286,17 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether the group is gone, while that matters. Only the kernel's answer counts, never a look at /proc
-    /// (`process::group`).
+    /// During a stop, checks whether the group is gone. Only the kernel's answer to a signal counts, never /proc; see
+    /// `process::group`.
     fn look(&mut self) {
         if self.switch.is_stopping(BootTime::now()) && self.signal(Signal::NONE) {
-            // A number is not given out while a group has it, so this one is sure until the next look, a moment from now.
+            // The kernel does not reuse the number of an existing group, so it is safe until the next look, a moment from
+            // now.
             self.sure = true;
         }
     }
 
-    /// Signals the group, and answers whether it is there. A number that may be somebody else's by now is not signalled.
+    /// Signals the group. Returns whether it exists. If another group may have the number by now, no signal is sent.
     fn signal(&mut self, signal: Signal) -> bool {
         let there = self.group.as_ref().is_some_and(|group| {
             let known = self.sure || !group.goes_by_number() || group.has_leader();
@@ -318,7 +320,7 @@ impl Watch<'_> {
         self.arm(until);
         let mut fds = [
             libc::pollfd {
-                // A closed pipe is always ready; a negative number is passed over.
+                // A closed pipe would always be ready. poll(2) ignores a negative descriptor.
                 fd: if self.switch.is_alone() { -1 } else { PIPE },
                 events: libc::POLLIN,
                 revents: 0,
@@ -329,7 +331,7 @@ impl Watch<'_> {
                 revents: 0,
             },
         ];
-        // Without a timer the clock is read every second, which is late by as much after a suspend.
+        // Without a timer the clock is read every second. After a suspend the watchdog is late by up to a second.
         let timeout = match until {
             Some(at) if self.timer.is_none() => {
                 c_int::try_from(at.remaining().as_millis().min(999)).unwrap_or(999) + 1
@@ -342,11 +344,11 @@ impl Watch<'_> {
 
     fn arm(&self, until: Option<BootTime>) {
         let Some(timer) = &self.timer else { return };
-        // Setting it also takes back that it has fired.
+        // Setting the timer also clears an earlier expiry.
         let _: nix::Result<()> = match until {
             None => timer.unset(),
             Some(at) => {
-                // Zero would disarm it; an instant that has passed fires at once.
+                // Zero would disarm the timer. A time in the past fires at once.
                 let at = Duration::from_nanos(at.as_nanos().max(1));
                 let at = Expiration::OneShot(TimeSpec::from_duration(at));
                 timer.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME)
@@ -355,9 +357,9 @@ impl Watch<'_> {
     }
 }
 
-/// One line on stderr, after everything else is done, and never for long: stderr may be a pipe that nobody reads or a
-/// terminal held by Ctrl-S. An alarm ends the process then.
-fn say(line: &[u8]) {
+/// Writes one line to stderr, after everything else is done. The write can block, if nobody reads the pipe or Ctrl-S has
+/// stopped the terminal. An alarm then ends the process after a second.
+fn write_to_stderr(line: &[u8]) {
     let mut open = SigSet::all();
     open.remove(SIGALRM);
     // SAFETY: the buffer is as long as it says; the set is a valid one, and nothing else runs in this process.

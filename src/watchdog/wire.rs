@@ -1,17 +1,17 @@
-//! The messages from `lease` to its watchdog: fixed in size, and each written in one piece.
+//! The messages from `lease` to its watchdog. They have a fixed size, and each is written in one piece.
 
 use crate::clock::BootTime;
 use crate::process::GroupId;
 use crate::supervise::Word;
 
-/// What the watchdog is told.
+/// A message to the watchdog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     /// The job is about to start, as the leader of this group.
     Group(GroupId),
     /// The job must be dead by then, unless a later message says otherwise.
     Deadline(BootTime),
-    /// `lease` is stopping the job itself; it only has to be killed, then.
+    /// `lease` is stopping the job itself. The watchdog must only send KILL at this time.
     KillAt(BootTime),
     /// Nothing of the job is left.
     Goodbye,
@@ -26,10 +26,10 @@ impl From<Word> for Message {
     }
 }
 
-/// The size of a message: three words of 64 bits in the machine's own order, since both ends are one program.
+/// The size of a message: three words of 64 bits in native byte order, since both ends are the same program.
 pub(super) const SIZE: usize = 24;
 
-// A write of up to PIPE_BUF bytes is never torn, and POSIX promises at least 512.
+// A write of up to PIPE_BUF bytes is atomic, and POSIX guarantees that PIPE_BUF is at least 512.
 const _: () = assert!(SIZE <= 512);
 
 const GROUP: u64 = 1;
@@ -53,7 +53,7 @@ impl Message {
         bytes
     }
 
-    /// `None` for what no `lease` has ever written. Async-signal-safe.
+    /// `None` for bytes that are not a message. Async-signal-safe.
     pub(super) fn decode(bytes: [u8; SIZE]) -> Option<Self> {
         let word = |at: usize| {
             let mut word = [0; 8];
