@@ -1,4 +1,4 @@
-//! What a run has besides its claim.
+//! What a run needs in addition to its claim.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,21 +16,21 @@ pub struct JobControl {
     pub(super) timing: Timing,
     pub(super) on_loss: OnLoss,
     pub(super) watchdog: Option<Watchdog>,
-    /// What a watchdog writes that had to stop the job.
+    /// The message of a watchdog after it has stopped the job.
     pub(super) watchdog_line: String,
     pub(super) terminal: Option<Terminal>,
     pub(super) job: Option<Job>,
     pub(super) heartbeat: Option<Heartbeat>,
-    /// Whether it was said that the job can't be signalled.
+    /// Whether the message that the job can't be signalled was written.
     pub(super) out_of_reach: bool,
 }
 
 impl JobControl {
-    /// Forks the watchdog, if a lost lease stops the job. To be called first of all: while there is one thread, no
-    /// connection, and nothing to be inherited.
+    /// Forks the watchdog, if a lost lease stops the job. This must come first in the process, while there is one thread
+    /// and no connection that the watchdog could inherit.
     ///
     /// # Errors
-    /// When no watchdog can be had.
+    /// When the watchdog can't be started.
     pub fn new(
         key: &str,
         command: Vec<OsString>,

@@ -1,26 +1,26 @@
-//! The one event loop of `run` and `claim`: feeds events to the supervisor and carries its actions out.
+//! The one event loop of `run` and `claim`. It feeds events to the supervisor and carries out its actions.
 //!
-//! It decides nothing: what an event calls for is `supervise`'s. What can block runs on a thread of its own, so the loop
-//! is always there for a signal and for the deadline.
+//! It decides nothing: `supervise` does that. Everything that can block runs on a thread of its own, so the loop can always
+//! react to a signal or a deadline.
 //!
-//! This process can be stopped for a minute between the look at the clock and an action that follows from it:
+//! This process can be stopped for a minute after it has read the clock and before it acts. Then:
 //!
-//! - Signals to the job hit a group that the watchdog has killed meanwhile, and nobody else.
-//! - A deadline is told too late to a watchdog that has begun to stop the job. So the clock is looked at once more after
-//!   each telling, and a deadline counts from then on.
-//! - A stop that was announced is left to the watchdog, which sends no TERM of its own then, but the KILL in time.
-//! - The start of the job is given up by its child, which looks at the clock last.
-//! - A release arrives late. It acts on this term only, and a lease that has expired since is not called lost.
-//! - The terminal may be given to the job although a shell has taken it back meanwhile. No system call does both the look
-//!   and the change.
+//! - A signal for the job reaches only the job's group, which the watchdog has killed by then.
+//! - A new deadline can reach the watchdog after it has begun to stop the job. So the clock is read again after each such
+//!   message, and the deadline counts only if the message was in time.
+//! - If a stop was announced, the watchdog leaves TERM to this process, and sends KILL in time.
+//! - A job that is to start too late is not started: its child reads the clock last.
+//! - A release arrives late. It acts on this term only. If the lease has expired since, it is not reported as lost.
+//! - The job may get the terminal although a shell has taken it back. No system call can check this and change it in one
+//!   step.
 //!
 //! | file | what happens there |
 //! |---|---|
 //! | `input` | what the loop waits for |
 //! | `database` | the thread that claims, renews once and releases |
-//! | `job_control` | what a run has besides its claim |
+//! | `job_control` | what a run needs in addition to its claim |
 //! | `state` | what the loop works with |
-//! | `job` | what the loop does for a job: its watchdog, its start, its terminal, its heartbeat |
+//! | `job` | the effects of the loop on a job: its watchdog, its start, its terminal and its heartbeat |
 //! | `drive` | the loop: inputs become events, actions are carried out |
 
 mod database;
