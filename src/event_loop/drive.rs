@@ -12,7 +12,7 @@ use crate::output::{self, Level};
 use crate::process::{self, Change, StopOutcome};
 use crate::signals::Caught;
 use crate::store::{Applied, Failure};
-use crate::supervise::{Action, Event, Outcome, Report, Word};
+use crate::supervise::{Action, Event, Outcome, Report, WatchdogOrder};
 use crate::text::os_error_text;
 
 /// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
@@ -114,11 +114,11 @@ impl EventLoop {
             }
             Action::StopHeartbeat => self.stop_heartbeat(events),
             Action::Signal(signal) => self.signal_job(signal),
-            Action::TellWatchdog(word) => self.tell_watchdog(word, events),
-            Action::ReplaceWatchdog(word) => {
-                events.extend(match (self.replace_watchdog(word), word) {
-                    (Ok(()), Word::Deadline(at)) => Some(Event::WatchdogTold(at)),
-                    (Ok(()), Word::KillAt(_)) => None,
+            Action::TellWatchdog(order) => self.tell_watchdog(order, events),
+            Action::ReplaceWatchdog(order) => {
+                events.extend(match (self.replace_watchdog(order), order) {
+                    (Ok(()), WatchdogOrder::Deadline(at)) => Some(Event::WatchdogTold(at)),
+                    (Ok(()), WatchdogOrder::KillAt(_)) => None,
                     (Err(error), _) => Some(Event::Unprotected(os_error_text(&error))),
                 });
             }

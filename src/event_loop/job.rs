@@ -13,7 +13,7 @@ use crate::job::{Foreground, Leftovers, OnLoss, Signal};
 use crate::lease::Lease;
 use crate::process::{self, Launch, NoProgram, SpawnError, Terminal};
 use crate::signals::Caught;
-use crate::supervise::{Event, NotStarted, StartAnswer, Word};
+use crate::supervise::{Event, NotStarted, StartAnswer, WatchdogOrder};
 use crate::text::os_error_text;
 use crate::watchdog::Watchdog;
 
@@ -27,7 +27,7 @@ impl EventLoop {
 
     /// Gives the watchdog its first deadline. A watchdog that was killed while the claim waited is replaced.
     pub(super) fn arm_watchdog(&mut self, deadline: BootTime) -> Event {
-        let word = Word::Deadline(deadline);
+        let order = WatchdogOrder::Deadline(deadline);
         let armed = Event::Start(StartAnswer::Armed);
         let Some(control) = &mut self.job else {
             return armed;
@@ -35,11 +35,11 @@ impl EventLoop {
         if control.on_loss == OnLoss::Continue {
             return armed;
         }
-        let told = control.watchdog.as_mut().map(|w| w.tell(word));
+        let told = control.watchdog.as_mut().map(|w| w.tell(order));
         if self.children.watchdog.is_some() && matches!(told, Some(Ok(()))) {
             return armed;
         }
-        match self.replace_watchdog(word) {
+        match self.replace_watchdog(order) {
             Ok(()) => armed,
             Err(error) => Event::Unprotected(os_error_text(&error)),
         }
@@ -124,17 +124,17 @@ impl EventLoop {
         }
     }
 
-    pub(super) fn tell_watchdog(&mut self, word: Word, events: &mut VecDeque<Event>) {
+    pub(super) fn tell_watchdog(&mut self, order: WatchdogOrder, events: &mut VecDeque<Event>) {
         let Some(control) = &mut self.job else { return };
-        let told = control.watchdog.as_mut().map(|w| w.tell(word));
-        events.extend(match (told, word) {
-            (Some(Ok(())), Word::Deadline(at)) => Some(Event::WatchdogTold(at)),
-            (Some(Ok(())), Word::KillAt(_)) => None,
+        let told = control.watchdog.as_mut().map(|w| w.tell(order));
+        events.extend(match (told, order) {
+            (Some(Ok(())), WatchdogOrder::Deadline(at)) => Some(Event::WatchdogTold(at)),
+            (Some(Ok(())), WatchdogOrder::KillAt(_)) => None,
             (Some(Err(_)) | None, _) => Some(Event::WatchdogDied),
         });
     }
 
-    pub(super) fn replace_watchdog(&mut self, word: Word) -> io::Result<()> {
+    pub(super) fn replace_watchdog(&mut self, order: WatchdogOrder) -> io::Result<()> {
         let Some(control) = &mut self.job else {
             return Ok(());
         };
@@ -147,10 +147,10 @@ impl EventLoop {
         self.children.watchdog = None;
         let (grace, line) = (control.timing.grace(), &control.watchdog_line);
         let watchdog = match &control.job {
-            Some(job) => Watchdog::start_over(grace, job.group(), word, line)?,
+            Some(job) => Watchdog::start_over(grace, job.group(), order, line)?,
             None => {
                 let mut watchdog = Watchdog::start(grace, line)?;
-                watchdog.tell(word)?;
+                watchdog.tell(order)?;
                 watchdog
             }
         };

@@ -42,10 +42,10 @@ pub enum Action {
     Signal(Signal),
     /// Tell the watchdog. Answer with [`super::Event::WatchdogTold`] if it was a deadline, and with
     /// [`super::Event::WatchdogDied`] if it could not be told.
-    TellWatchdog(Word),
+    TellWatchdog(WatchdogOrder),
     /// Start another watchdog in place of the dead one, which knows the job's group and this. Answer as above, and with
     /// [`super::Event::Unprotected`] if that fails.
-    ReplaceWatchdog(Word),
+    ReplaceWatchdog(WatchdogOrder),
     /// Nothing of the job is left, or none was started: end the watchdog.
     DismissWatchdog,
     /// Take the terminal back from the job, if the job has it.
@@ -76,22 +76,22 @@ pub enum Action {
         /// The most that this one try may take.
         limit: Duration,
     },
-    /// Say this, in words that belong elsewhere.
+    /// Write this message. `output` has its text.
     Report(Report),
     /// Nothing follows.
     Finish(Outcome),
 }
 
-/// What the watchdog is told about time.
+/// What the watchdog is ordered to do, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    /// The job must be dead by then, unless a later word says otherwise.
+pub enum WatchdogOrder {
+    /// The job must be dead by then, unless a later order says otherwise.
     Deadline(BootTime),
-    /// The job is being stopped already: only KILL it, then. Nothing takes this back.
+    /// `lease` is stopping the job itself. The watchdog must only send KILL at this time. This is never revoked.
     KillAt(BootTime),
 }
 
-/// What people are told.
+/// A message for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// Somebody else holds the lease, and it is waited for. Once for each holder.

@@ -25,7 +25,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use self::action::{Action, JobEnd, NotReleased, Outcome, Reason, Report, Word};
+pub use self::action::{Action, JobEnd, NotReleased, Outcome, Reason, Report, WatchdogOrder};
 pub use self::event::{
     ClaimAnswer, Event, Granted, NotStarted, OperationFailure, ReleaseAnswer, StartAnswer,
 };

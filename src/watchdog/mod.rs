@@ -28,7 +28,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
 use crate::process::{Announce, Group};
-use crate::supervise::Word;
+use crate::supervise::WatchdogOrder;
 use wire::Message;
 
 /// A running watchdog. Dropping it ends the process, and leaves the job alone.
@@ -55,15 +55,20 @@ impl Watchdog {
     /// Forks another watchdog for a job that runs already, after the first one was killed. It inherits the pidfd of the
     /// job's first process. So it can signal the group even if that process is reaped and only others are left.
     ///
-    /// It inherits `word` as well. If `lease` sent it afterwards and were stopped before that, the watchdog would not know
+    /// It inherits `order` as well. If `lease` sent it afterwards and were stopped before that, the watchdog would not know
     /// the deadline of a running job.
     ///
     /// This is safe in a process with threads, because the child uses no lock and no heap.
     ///
     /// # Errors
     /// When no pipe or process can be created.
-    pub fn start_over(grace: Duration, job: &Group, word: Word, line: &str) -> io::Result<Self> {
-        Self::fork(grace, Some((job, word.into())), line)
+    pub fn start_over(
+        grace: Duration,
+        job: &Group,
+        order: WatchdogOrder,
+        line: &str,
+    ) -> io::Result<Self> {
+        Self::fork(grace, Some((job, order.into())), line)
     }
 
     fn fork(grace: Duration, job: Option<(&Group, Message)>, line: &str) -> io::Result<Self> {
@@ -96,8 +101,8 @@ impl Watchdog {
     /// # Errors
     /// `EPIPE` if it is dead. `EAGAIN` if the pipe is full because it has not read for a long time. Both mean that it must
     /// be replaced.
-    pub fn tell(&mut self, word: Word) -> io::Result<()> {
-        self.send(word.into())
+    pub fn tell(&mut self, order: WatchdogOrder) -> io::Result<()> {
+        self.send(order.into())
     }
 
     fn send(&mut self, message: Message) -> io::Result<()> {

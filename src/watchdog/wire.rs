@@ -2,7 +2,7 @@
 
 use crate::clock::BootTime;
 use crate::process::GroupId;
-use crate::supervise::Word;
+use crate::supervise::WatchdogOrder;
 
 /// A message to the watchdog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub(super) enum Message {
     Goodbye,
 }
 
-impl From<Word> for Message {
-    fn from(word: Word) -> Self {
-        match word {
-            Word::Deadline(at) => Self::Deadline(at),
-            Word::KillAt(at) => Self::KillAt(at),
+impl From<WatchdogOrder> for Message {
+    fn from(order: WatchdogOrder) -> Self {
+        match order {
+            WatchdogOrder::Deadline(at) => Self::Deadline(at),
+            WatchdogOrder::KillAt(at) => Self::KillAt(at),
         }
     }
 }

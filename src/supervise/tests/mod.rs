@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::{
     Action, ClaimAnswer, Event, Granted, JobPlan, Outcome, Plan, Purpose, ReleaseAnswer, Report,
-    StartAnswer, Supervisor, Word,
+    StartAnswer, Supervisor, WatchdogOrder,
 };
 use crate::clock::BootTime;
 use crate::job::{Leftovers, OnLoss};
@@ -111,8 +111,8 @@ fn supervisor(on_loss: OnLoss) -> Supervisor {
 /// The deadline that the watchdog is told by these actions.
 fn told(actions: &[Action]) -> Option<BootTime> {
     actions.iter().find_map(|action| {
-        if let Action::TellWatchdog(Word::Deadline(at))
-        | Action::ReplaceWatchdog(Word::Deadline(at)) = action
+        if let Action::TellWatchdog(WatchdogOrder::Deadline(at))
+        | Action::ReplaceWatchdog(WatchdogOrder::Deadline(at)) = action
         {
             Some(*at)
         } else {

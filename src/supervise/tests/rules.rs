@@ -1,6 +1,6 @@
 //! One rule, one test: what a lease is worth to a job, and the job's end.
 
-use super::super::{Action, Event, Outcome, Reason, Report, Word};
+use super::super::{Action, Event, Outcome, Reason, Report, WatchdogOrder};
 use super::{Drive, GRACE, at, renewed};
 use crate::job::{Ended, Foreground, Signal};
 use crate::lease::Loss;
@@ -16,7 +16,7 @@ pub(super) fn as_job(code: u8) -> Outcome {
 
 pub(super) fn stop(kill_at: u64) -> Vec<Action> {
     vec![
-        Action::TellWatchdog(Word::KillAt(at(kill_at))),
+        Action::TellWatchdog(WatchdogOrder::KillAt(at(kill_at))),
         Action::Signal(Signal::TERM),
         Action::Signal(Signal::CONT),
     ]
@@ -79,7 +79,7 @@ fn a_renewal_moves_the_deadline_and_tells_the_watchdog() {
     let mut run = Drive::new();
     assert_eq!(
         run.at(20, renewed(at(80))),
-        [Action::TellWatchdog(Word::Deadline(at(80)))]
+        [Action::TellWatchdog(WatchdogOrder::Deadline(at(80)))]
     );
     assert_eq!(run.at(69, Event::Tick), []);
     assert_eq!(run.at(70, Event::Tick)[..3], stop(80));
@@ -118,7 +118,10 @@ fn a_watchdog_that_dies_before_it_was_told_of_a_renewal_is_replaced_by_one_that_
     let mut run = Drive::new();
     run.supervisor.handle(at(20), renewed(at(80)));
     let answer = run.at(21, Event::WatchdogDied);
-    assert_eq!(answer[0], Action::ReplaceWatchdog(Word::Deadline(at(80))));
+    assert_eq!(
+        answer[0],
+        Action::ReplaceWatchdog(WatchdogOrder::Deadline(at(80)))
+    );
     assert_eq!(run.supervisor.next_wakeup(), Some(at(70)));
 }
 
@@ -159,7 +162,7 @@ fn failing_renewals_are_reported_when_they_begin_and_when_they_end() {
     assert_eq!(
         run.at(24, renewed(at(84))),
         [
-            Action::TellWatchdog(Word::Deadline(at(84))),
+            Action::TellWatchdog(WatchdogOrder::Deadline(at(84))),
             Action::Report(Report::RenewRecovered)
         ]
     );
@@ -223,14 +226,14 @@ fn a_dead_watchdog_is_replaced_and_told_what_the_old_one_knew() {
     assert_eq!(
         run.at(3, Event::WatchdogDied),
         [
-            Action::ReplaceWatchdog(Word::Deadline(at(60))),
+            Action::ReplaceWatchdog(WatchdogOrder::Deadline(at(60))),
             Action::Report(Report::WatchdogDied)
         ]
     );
     run.at(5, Event::Lost(Loss::NoRow));
     assert_eq!(
         run.at(6, Event::WatchdogDied)[0],
-        Action::ReplaceWatchdog(Word::KillAt(at(15)))
+        Action::ReplaceWatchdog(WatchdogOrder::KillAt(at(15)))
     );
     assert_eq!(Drive::running_on().at(3, Event::WatchdogDied), []);
 }

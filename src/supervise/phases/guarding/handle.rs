@@ -5,7 +5,7 @@ use super::stop::Stop;
 use super::sweep::Sweep;
 use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, Signal};
-use crate::supervise::{Action, Event, Reason, Report, Word};
+use crate::supervise::{Action, Event, Reason, Report, WatchdogOrder};
 
 impl Guarding {
     /// Decides what `event`, seen at `now`, calls for. Answers how the run ends once nothing of the job is left.
@@ -106,7 +106,7 @@ impl Guarding {
         }
         if self.enforces() {
             // Before the TERM, so that the watchdog, whose own stop is about to begin, does not send another one.
-            out.push(Action::TellWatchdog(Word::KillAt(kill_at)));
+            out.push(Action::TellWatchdog(WatchdogOrder::KillAt(kill_at)));
         }
         out.push(Action::Signal(Signal::TERM));
         // A stopped process acts on TERM only once it is continued.
@@ -141,7 +141,7 @@ impl Guarding {
         };
         if self.enforces() && !is_being_stopped {
             self.renewed = Some(deadline);
-            out.push(Action::TellWatchdog(Word::Deadline(deadline)));
+            out.push(Action::TellWatchdog(WatchdogOrder::Deadline(deadline)));
         } else {
             // A renewal keeps the lease for as long as the stop takes; it does not take the stop back.
             self.deadline = deadline;

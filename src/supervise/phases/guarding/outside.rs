@@ -4,7 +4,7 @@ use super::state::{Fate, Guarding, Stage};
 use super::stop::Stop;
 use crate::clock::BootTime;
 use crate::job::{Foreground, Signal};
-use crate::supervise::{Action, Report, Word};
+use crate::supervise::{Action, Report, WatchdogOrder};
 
 impl Guarding {
     pub(super) fn job_stopped(
@@ -146,8 +146,10 @@ impl Guarding {
             Stage::Done => return,
         };
         let deadline = self.renewed.unwrap_or(self.deadline);
-        let word = stop.map_or(Word::Deadline(deadline), |s| Word::KillAt(s.kill_at));
-        out.push(Action::ReplaceWatchdog(word));
+        let order = stop.map_or(WatchdogOrder::Deadline(deadline), |s| {
+            WatchdogOrder::KillAt(s.kill_at)
+        });
+        out.push(Action::ReplaceWatchdog(order));
         out.push(Action::Report(Report::WatchdogDied));
     }
 

@@ -4,7 +4,7 @@ use super::super::GRACE;
 use super::knowledge::{Awaited, Starts, Witness};
 use crate::job::{OnLoss, Signal};
 use crate::lease::Release;
-use crate::supervise::{Action, Event, Outcome, ReleaseAnswer, Report, StartAnswer, Word};
+use crate::supervise::{Action, Event, Outcome, ReleaseAnswer, Report, StartAnswer, WatchdogOrder};
 
 impl Witness {
     /// Judges what an event has called for.
@@ -48,7 +48,7 @@ impl Witness {
         match action {
             Action::Signal(Signal::TERM) => {
                 let announced =
-                    i > 0 && matches!(all[i - 1], Action::TellWatchdog(Word::KillAt(_)));
+                    i > 0 && matches!(all[i - 1], Action::TellWatchdog(WatchdogOrder::KillAt(_)));
                 let own = announced || (!stops && matches!(event, Event::Leftovers(_)));
                 if own {
                     self.own_terms += 1;
@@ -67,10 +67,10 @@ impl Witness {
                 self.killed = true;
             }
             Action::Signal(_) => {}
-            Action::TellWatchdog(word) | Action::ReplaceWatchdog(word) => {
-                self.must(stops, "a word to a watchdog that is not there");
-                match word {
-                    Word::KillAt(due) => {
+            Action::TellWatchdog(order) | Action::ReplaceWatchdog(order) => {
+                self.must(stops, "an order to a watchdog that is not there");
+                match order {
+                    WatchdogOrder::KillAt(due) => {
                         self.must(*due <= self.deadline, "KILL after the deadline");
                         self.must(
                             self.kill_due.is_none_or(|before| before == *due),
@@ -78,7 +78,7 @@ impl Witness {
                         );
                         self.kill_due = Some(*due);
                     }
-                    Word::Deadline(deadline) => {
+                    WatchdogOrder::Deadline(deadline) => {
                         self.must(!stopping, "a stop is taken back");
                         self.to_be_told = Some(*deadline);
                     }
