@@ -1,4 +1,4 @@
-//! One operation: attempt after attempt, where asking again settles it, all within one limit.
+//! One operation: one or more attempts within one time limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use super::failure::{Applied, Failure};
 use crate::clock::BootTime;
 use crate::connect::Access;
 
-/// How often one operation asks at once, again and again, within its time.
+/// How many attempts one operation makes.
 const TRIES: u32 = 5;
 
 /// How an operation is carried out.
@@ -23,14 +23,14 @@ pub(super) struct Plan {
     pub(super) idle: Duration,
     /// Whether the same request may be sent again when its outcome is unknown.
     pub(super) repeatable: bool,
-    /// Whether half of the time is kept for asking again when COMMIT gets no answer. It pays where a second request only
-    /// finds what the first has done, and so needs no COMMIT of its own: a claim or a renewal would have to wait for one
-    /// that may be as slow as the first.
+    /// Whether half of the time is kept for a second request if COMMIT gets no answer. This helps if the second request
+    /// only reads what the first has done, and so needs no COMMIT. A claim or a renewal would need one, which may be as
+    /// slow as the first.
     pub(super) keeps_half: bool,
 }
 
 impl Store {
-    /// Runs one operation, and asks again at once where that settles it, all within the plan's limit.
+    /// Runs one operation. It is repeated at once if that can settle it, within the plan's limit.
     pub(super) fn operate<T, W>(
         &self,
         plan: &Plan,
@@ -44,7 +44,7 @@ impl Store {
         self.settle(plan, interrupt, work).map(|(sent, _)| sent)
     }
 
-    /// The same, and answers too whether an earlier try had an unknown outcome.
+    /// The same. Also returns whether an earlier attempt had an unknown outcome.
     pub(super) fn settle<T, W>(
         &self,
         plan: &Plan,
@@ -87,7 +87,7 @@ impl Store {
                         && !by.has_passed()
                         && !interrupt.is_some_and(|flag| flag.load(Ordering::SeqCst));
                     if !again {
-                        // Once unknown, a later failure that applied nothing itself does not settle it.
+                        // If an earlier outcome is unknown, a failure that applied nothing does not settle it.
                         return Err(if unknown { failure.unknown() } else { failure });
                     }
                 }

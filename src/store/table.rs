@@ -1,4 +1,4 @@
-//! The table itself: making it where it is missing, and what is installed beside it.
+//! Creates the table if it is missing, and installs the fence check.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::sql;
 
 impl Store {
-    /// What can happen to fences in this table, and the statement that gives them a safe default.
+    /// The warning about an unsafe default of the fence, with the statement that makes it safe.
     #[must_use]
     pub fn advice_on_fences(&self) -> String {
         format!(
@@ -25,8 +25,8 @@ impl Store {
         )
     }
 
-    /// Makes the table where it is missing. Notes the version of one that has no comment, if this role owns it. Answers the
-    /// version that is noted; `None` if there is another comment, or none.
+    /// Creates the table if it is missing. If the table has no comment and this role owns it, its version is written there.
+    /// Returns the version in the comment; `None` if there is no comment or a different one.
     ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
@@ -34,7 +34,7 @@ impl Store {
         self.make_table_by(BootTime::now() + self.limit)
     }
 
-    /// Installs something beside the table, by a script that may be run again.
+    /// Runs a script that installs something beside the table. It must be safe to run the script twice.
     ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
@@ -76,7 +76,7 @@ impl Store {
             let (statements, name) = (Arc::clone(&self.statements), name.clone());
             move |client: &mut Client| {
                 query(client, &statements.make_lock, &[(&name, Type::TEXT)])?;
-                // CREATE TABLE IF NOT EXISTS demands the CREATE privilege even if the table exists.
+                // CREATE TABLE IF NOT EXISTS requires the CREATE privilege even if the table exists.
                 let found = query(client, &statements.version, &[(&name, Type::TEXT)])?;
                 let (comment, is_owner) = match found.first() {
                     Some(table) => (
