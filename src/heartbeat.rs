@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::BootTime;
 use crate::interrupt::Interrupt;
-use crate::lease::{Lease, Loss, Renewal};
+use crate::lease::{Loss, Renewal, Term};
 use crate::store::{Failure, Store};
 use crate::supervise::Granted;
 use crate::timing::{Extension, Renewals, Timing};
@@ -41,7 +41,7 @@ impl Heartbeat {
     /// When no thread can be made.
     pub fn start(
         store: Store,
-        lease: Lease,
+        term: Term,
         timing: Timing,
         (sent, took): (BootTime, Duration),
         tell: impl Fn(Beat) + Send + 'static,
@@ -55,7 +55,7 @@ impl Heartbeat {
             .spawn(move || {
                 beat(
                     &store,
-                    &lease,
+                    &term,
                     timing,
                     (sent, took),
                     &stopped,
@@ -77,7 +77,7 @@ impl Heartbeat {
 
 fn beat(
     store: &Store,
-    lease: &Lease,
+    term: &Term,
     timing: Timing,
     (sent, took): (BootTime, Duration),
     stop: &Interrupt,
@@ -98,7 +98,7 @@ fn beat(
         }
         let began = BootTime::now();
         let limit = renewals.limit(began, stop_at);
-        let answer = store.renew(lease, Extension::To(timing.ttl()), limit);
+        let answer = store.renew(term, Extension::To(timing.ttl()), limit);
         match answer {
             Ok(renewed) => match renewed.answer {
                 Renewal::Renewed(grant) => {

@@ -86,13 +86,13 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
 fn fate(store: &Store, grant: &Grant, holder_is_fresh: bool) -> String {
     let expiry = format!("expires at {}", grant.expires_at);
     if !holder_is_fresh && !grant.is_new {
-        let holder = grant.lease.holder.as_str();
+        let holder = grant.term.holder.as_str();
         return format!("{holder} held it before, and it {expiry}");
     }
-    match store.release(&grant.lease, Duration::ZERO, store.limit()) {
+    match store.release(&grant.term, Duration::ZERO, store.limit()) {
         Ok(_) => "the lease was released".to_owned(),
         Err(failure) => output::not_released(
-            grant.lease.key.as_str(),
+            grant.term.key.as_str(),
             failure.applied == Applied::Unknown,
             &failure.to_string(),
             &expiry,

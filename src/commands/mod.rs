@@ -17,7 +17,7 @@ use crate::cli::{Common, TermFormat};
 use crate::connect::Settings;
 use crate::exit::Exit;
 use crate::job::Ended;
-use crate::lease::{Fence, Grant, Holder, Invalid, Key, Lease};
+use crate::lease::{Fence, Grant, Holder, Invalid, Key, Term};
 use crate::output::{self, Verbosity};
 use crate::store::{Applied, Failure, Store};
 use crate::supervise::Outcome;
@@ -115,8 +115,8 @@ pub fn term(
     key: Option<Key>,
     holder: Option<Holder>,
     fence: Option<Fence>,
-) -> Result<Lease, Invalid> {
-    Ok(Lease {
+) -> Result<Term, Invalid> {
+    Ok(Term {
         key: or_variable(key, "LEASE_KEY", "a KEY")?,
         holder: or_variable(holder, "LEASE_HOLDER", "--holder")?,
         fence: or_variable(fence, "FENCE", "--fence")?,

@@ -21,11 +21,11 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
         let key = args.key.ok_or_else(|| anyhow!("--force without a KEY"))?;
         return evict(common, &key, args.fence, hold);
     }
-    let lease = term(args.key, args.holder, args.fence)?;
-    let store = store(common)?.named(&lease.key);
+    let term = term(args.key, args.holder, args.fence)?;
+    let store = store(common)?.named(&term.key);
     let verbosity = verbosity(common);
-    let key = lease.key.as_str();
-    let released = store.release(&lease, hold, store.limit()).map_err(|f| {
+    let key = term.key.as_str();
+    let released = store.release(&term, hold, store.limit()).map_err(|f| {
         let doubt = "release it again; a second release does no harm";
         let (cannot, was) = (
             format!("cannot release {key}"),

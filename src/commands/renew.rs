@@ -19,11 +19,11 @@ use crate::timing::{self, Extension, Ttl};
 pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
     let ttl = Ttl::new(args.ttl)?;
     let extension = Extension::of(ttl, args.ttl_was_typed);
-    let lease = term(args.key, args.holder, args.fence)?;
-    let store = store(common)?.named(&lease.key);
-    let key = lease.key.as_str();
+    let term = term(args.key, args.holder, args.fence)?;
+    let store = store(common)?.named(&term.key);
+    let key = term.key.as_str();
     let renew = || {
-        store.renew(&lease, extension, store.limit()).map_err(|f| {
+        store.renew(&term, extension, store.limit()).map_err(|f| {
             let doubt = "until you know, rely only on the old expiry";
             let (cannot, was) = (format!("cannot renew {key}"), format!("{key} was renewed"));
             failed(&cannot, &was, &f, doubt)

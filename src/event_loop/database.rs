@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::input::Input;
 use crate::clock::BootTime;
 use crate::interrupt::Interrupt;
-use crate::lease::{Claim, Grant, Holder, Key, Lease, Renewal};
+use crate::lease::{Claim, Grant, Holder, Key, Renewal, Term};
 use crate::store::{Applied, Failure, Sent, Store};
 use crate::supervise::{ClaimAnswer, Event, Granted, OperationFailure, ReleaseAnswer};
 use crate::timing::{self, Extension};
@@ -30,9 +30,9 @@ pub struct Claimant {
 /// One operation of the database.
 pub(super) enum Request {
     Claim(Duration),
-    Renew(Lease, Duration),
+    Renew(Term, Duration),
     Release {
-        term: Lease,
+        term: Term,
         hold: Duration,
         limit: Duration,
     },

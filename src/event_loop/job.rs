@@ -10,7 +10,7 @@ use super::state::EventLoop;
 use crate::clock::BootTime;
 use crate::heartbeat::Heartbeat;
 use crate::job::{Foreground, Leftovers, OnLoss, Signal};
-use crate::lease::Lease;
+use crate::lease::Term;
 use crate::process::{self, Launch, NoProgram, SpawnError, Terminal};
 use crate::signals::Caught;
 use crate::supervise::{Event, NotStarted, StartAnswer, WatchdogOrder};
@@ -47,7 +47,7 @@ impl EventLoop {
 
     pub(super) fn start_job(
         &mut self,
-        term: &Lease,
+        term: &Term,
         not_after: BootTime,
         events: &mut VecDeque<Event>,
     ) {
@@ -86,7 +86,7 @@ impl EventLoop {
 
     pub(super) fn start_heartbeat(
         &mut self,
-        term: Lease,
+        term: Term,
         sent: BootTime,
         took: Duration,
         events: &mut VecDeque<Event>,

@@ -1,8 +1,7 @@
-//! The words that every other room uses: what a lease is, who holds it, and how an attempt on it can end.
+//! The types that every other room uses: a lease, its holder, and the outcomes of an operation on it.
 //!
-//! A *term* ([`Lease`]) is one holder's possession of one key, from its grant to its end. It is named by key, holder
-//! and fence together; every statement acts on a term, never on a key alone, so that a late release can't end the
-//! term of a successor.
+//! A *term* ([`Term`]) is one tenure of a key, from its grant to its end. It is identified by key, holder and fence.
+//! Every statement acts on a term, never on a key alone, so that a late release can't end the term of a successor.
 
 mod outcome;
 mod server_time;
@@ -181,12 +180,12 @@ impl fmt::Display for Fence {
     }
 }
 
-/// One term: this holder's possession of this key.
+/// One term: one tenure of a key by a holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
-    /// What it is on.
+pub struct Term {
+    /// Its key.
     pub key: Key,
-    /// Whose it is.
+    /// Its holder.
     pub holder: Holder,
     /// Its fencing token.
     pub fence: Fence,
@@ -196,7 +195,7 @@ pub struct Lease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The term.
-    pub lease: Lease,
+    pub term: Term,
     /// When it began, by the server's clock.
     pub acquired_at: ServerTime,
     /// When it ends unless it is renewed, by the server's clock.

@@ -1,6 +1,6 @@
 //! How an attempt on a lease can end. What is expected is a variant here; an error is what nobody planned.
 
-use super::{Fence, Grant, Lease, Row};
+use super::{Fence, Grant, Row, Term};
 
 /// How an attempt to claim ended, when the database answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub enum Loss {
     /// holder's own.
     Mismatch {
         /// What was asked for.
-        asked: Lease,
+        asked: Term,
         /// The row as it is now.
         found: Row,
     },

@@ -10,7 +10,7 @@ mod term;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::lease::{Lease, LeaseState, Loss, Row, ServerTime};
+use crate::lease::{LeaseState, Loss, Row, ServerTime, Term};
 use crate::process;
 use crate::timing::human;
 
@@ -164,7 +164,7 @@ pub fn loss(loss: &Loss) -> String {
 }
 
 /// Which part of a term differs from the table: the holder, the fence, or both.
-fn mismatch(asked: &Lease, found: &Row) -> String {
+fn mismatch(asked: &Term, found: &Row) -> String {
     let (me, fence, last) = (asked.holder.as_str(), asked.fence, found.fence);
     let (holder, has, expired) = match &found.state {
         LeaseState::Held(holder) => (holder, "holds", ""),

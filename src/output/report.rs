@@ -57,7 +57,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
         Report::Claimed(grant) => (
             format!(
                 "claimed {key} until {}, fence {}",
-                grant.expires_at, grant.lease.fence
+                grant.expires_at, grant.term.fence
             ),
             Level::Step,
         ),

@@ -16,9 +16,9 @@ fn shell_word(text: &str) -> String {
 #[must_use]
 pub fn term_shell(grant: &Grant) -> String {
     [
-        ("LEASE_KEY", grant.lease.key.as_str()),
-        ("LEASE_HOLDER", grant.lease.holder.as_str()),
-        ("FENCE", &grant.lease.fence.to_string()),
+        ("LEASE_KEY", grant.term.key.as_str()),
+        ("LEASE_HOLDER", grant.term.holder.as_str()),
+        ("FENCE", &grant.term.fence.to_string()),
         ("LEASE_EXPIRES_AT", &grant.expires_at.to_string()),
     ]
     .map(|(name, value)| format!("export {name}={}\n", shell_word(value)))
@@ -26,7 +26,7 @@ pub fn term_shell(grant: &Grant) -> String {
 }
 
 #[derive(Serialize)]
-struct Term<'a> {
+struct TermJson<'a> {
     key: &'a str,
     holder: &'a str,
     fence: i64,
@@ -38,10 +38,10 @@ struct Term<'a> {
 /// One JSON object. `left` is the time until the expiry.
 #[must_use]
 pub fn term_json(grant: &Grant, left: Duration) -> String {
-    let term = Term {
-        key: grant.lease.key.as_str(),
-        holder: grant.lease.holder.as_str(),
-        fence: grant.lease.fence.get(),
+    let term = TermJson {
+        key: grant.term.key.as_str(),
+        holder: grant.term.holder.as_str(),
+        fence: grant.term.fence.get(),
         acquired_at: grant.acquired_at.to_string(),
         expires_at: grant.expires_at.to_string(),
         expires_in_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),

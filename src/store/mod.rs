@@ -1,6 +1,7 @@
-//! Runs the statements, turns rows into outcomes and errors into kinds.
+//! Runs the statements, and turns rows into outcomes and errors into [`Failure`]s.
 //!
-//! Every operation opens a connection, does one short transaction and closes it: between two operations nothing is held.
+//! Each operation opens a connection, runs one short transaction and closes the connection. Between two operations no
+//! connection is held.
 
 mod bounded;
 mod evict;
@@ -22,14 +23,14 @@ use self::outcome::{query, row};
 use crate::clock::BootTime;
 use crate::connect::{Access, Settings};
 use crate::fault::Fault;
-use crate::lease::{Claim, Holder, Key, Lease, Loss, Release, Renewal, Row};
+use crate::lease::{Claim, Holder, Key, Loss, Release, Renewal, Row, Term};
 use crate::sql::{self, Pattern, Statements, Table};
 use crate::timing::{Extension, Ttl};
 
 pub use self::bounded::Sent;
 pub use self::failure::{Applied, Failure};
 
-/// Takes a step that `--verbose` tells about.
+/// Receives the steps that `--verbose` shows.
 pub type StepReporter = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The table of leases in one database.
@@ -48,14 +49,14 @@ pub struct Store {
 pub struct Listing {
     /// The rows, by key.
     pub rows: Vec<Row>,
-    /// Whether a row that another program inserts gets a fence that is not tied to the clock.
+    /// Whether the default of the fence column is unsafe: it does not follow the clock.
     pub unsafe_default: bool,
-    /// The name of the table, if there is none.
+    /// The name of the table, if it does not exist.
     pub no_table: Option<String>,
 }
 
 impl Store {
-    /// A store; nothing is connected yet. `limit` is the most that one operation may take, connecting included.
+    /// A store. Nothing is connected yet. `limit` is the time limit of one operation, connecting included.
     #[must_use]
     pub fn new(
         settings: Settings,
@@ -75,29 +76,30 @@ impl Store {
         }
     }
 
-    /// The same store under the name that `pg_stat_activity` shows, such as `lease nightly`.
+    /// The same store, which `pg_stat_activity` shows with the key: `lease nightly`.
     #[must_use]
     pub fn named(mut self, key: &Key) -> Self {
         self.application_name = format!("lease {}", key.as_str());
         self
     }
 
-    /// The same store, telling its steps to somebody else.
+    /// The same store with another receiver for its steps.
     #[must_use]
     pub fn reporting_to(mut self, report_step: StepReporter) -> Self {
         self.report_step = report_step;
         self
     }
 
-    /// The most that one operation may take.
+    /// The time limit of one operation.
     #[must_use]
     pub const fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// Takes the lease if it is free or expired, extends it if it is `holder`'s already. Makes the table on first use.
+    /// Claims the lease if it is free or expired, and extends it if `holder` already has it. Creates the table on first
+    /// use.
     ///
-    /// `interrupt` ends it early, with nothing claimed unless COMMIT is on its way.
+    /// `interrupt` ends the claim early. Nothing is claimed then, unless COMMIT was sent already.
     ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
@@ -125,7 +127,7 @@ impl Store {
         };
         match self.operate(&plan(), interrupt, work) {
             Err(failure) if failure.fault == Fault::NoTable => {
-                // Whatever became of the table: nothing has been claimed in it.
+                // Even if it is unknown whether the table was created, nothing was claimed in it.
                 self.make_table_by(by).map_err(Failure::certain)?;
                 self.operate(&plan(), interrupt, work)
             }
@@ -137,10 +139,11 @@ impl Store {
     /// Extends an unexpired term.
     ///
     /// # Errors
-    /// When the database can't be reached, does not answer in time, or refuses: the term is at least as good as it was.
+    /// When the database can't be reached, does not answer in time, or refuses. The term then ends no earlier than before,
+    /// unless the outcome is unknown and `extension` shortens it.
     pub fn renew(
         &self,
-        lease: &Lease,
+        term: &Term,
         extension: Extension,
         limit: Duration,
     ) -> Result<Sent<Renewal>, Failure> {
@@ -153,11 +156,11 @@ impl Store {
             keeps_half: false,
         };
         let answered = self.operate(&plan, None, || {
-            let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
-            move |client: &mut Client| outcome::renew(client, &statements, &lease, extension)
+            let (statements, term) = (Arc::clone(&self.statements), term.clone());
+            move |client: &mut Client| outcome::renew(client, &statements, &term, extension)
         });
         match answered {
-            // Whoever comes next makes a new table and claims at once.
+            // The lease is lost: the next claim creates a new table and is granted.
             Err(failure) if failure.fault == Fault::NoTable => Ok(Sent {
                 answer: Renewal::Lost(self.no_table()),
                 at: BootTime::now(),
@@ -167,14 +170,14 @@ impl Store {
         }
     }
 
-    /// Ends a term; others stay locked out until `hold` after its beginning.
+    /// Ends a term. The key stays closed until `hold` after the grant.
     ///
     /// # Errors
-    /// When the database can't be reached, does not answer in time, or refuses. The lease stays until its expiry, unless the
-    /// outcome is unknown.
+    /// When the database can't be reached, does not answer in time, or refuses. The lease then lasts until its expiry,
+    /// unless the outcome is unknown.
     pub fn release(
         &self,
-        lease: &Lease,
+        term: &Term,
         hold: Duration,
         limit: Duration,
     ) -> Result<Release, Failure> {
@@ -187,8 +190,8 @@ impl Store {
             keeps_half: true,
         };
         let answered = self.settle(&plan, None, || {
-            let (statements, lease) = (Arc::clone(&self.statements), lease.clone());
-            move |client: &mut Client| outcome::release(client, &statements, &lease, hold)
+            let (statements, term) = (Arc::clone(&self.statements), term.clone());
+            move |client: &mut Client| outcome::release(client, &statements, &term, hold)
         });
         match answered {
             Err(failure) if failure.fault == Fault::NoTable => Ok(match failure.applied {
@@ -196,7 +199,8 @@ impl Store {
                 Applied::Unknown => Release::Released,
             }),
             Err(failure) => Err(self.advise_grant(failure, "SELECT, INSERT, UPDATE")),
-            // The first try found the term and ended it; its COMMIT got no answer. Whatever came after it, came after it.
+            // The first try found the term and ended it, and its COMMIT got no answer. What the second try found happened
+            // later.
             Ok((
                 Sent {
                     answer: Release::AlreadyReleased | Release::Lost(_),
@@ -208,7 +212,8 @@ impl Store {
         }
     }
 
-    /// The rows that match `patterns` (all, if there are none), by key; `free` ones too, or not. A missing table has none.
+    /// The rows that match `patterns`, or all rows if there are none, sorted by key. `free`: rows of free keys too. A
+    /// missing table has no rows.
     ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
@@ -265,8 +270,8 @@ impl Store {
         Loss::NoTable(self.table.shown())
     }
 
-    /// Names the GRANT that is missing, as far as can be told: the server does not say in so many words whether it was the
-    /// schema or the table.
+    /// Advises the missing GRANT. The server does not say in a form that can be read by a program whether the schema or the
+    /// table was refused, so both are named.
     fn advise_grant(&self, failure: Failure, privileges: &str) -> Failure {
         if failure.fault != Fault::Denied {
             return failure;
@@ -282,7 +287,7 @@ impl Store {
     }
 }
 
-/// How long a transaction may stand idle with the row locked: no longer than the operation, and a third of the ttl.
+/// How long a transaction may be idle while it locks the row: no longer than the operation, nor than a third of the ttl.
 fn idle(limit: Duration, ttl: Ttl) -> Duration {
     limit.min(ttl.get() / 3)
 }

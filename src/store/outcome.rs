@@ -10,8 +10,8 @@ use super::bounded::Answer;
 use super::failure::Failure;
 use crate::fault::Fault;
 use crate::lease::{
-    Claim, Eviction, Fence, Grant, Holder, Key, Lease, LeaseState, Loss, Release, Renewal, Row,
-    ServerTime,
+    Claim, Eviction, Fence, Grant, Holder, Key, LeaseState, Loss, Release, Renewal, Row,
+    ServerTime, Term,
 };
 use crate::sql::Statements;
 use crate::timing::Extension;
@@ -145,10 +145,10 @@ pub(super) fn refuse_misshapen(client: &mut Client, sql: &Statements) -> Result<
 pub(super) fn renew(
     client: &mut Client,
     sql: &Statements,
-    lease: &Lease,
+    term: &Term,
     extension: Extension,
 ) -> Result<Answer<Renewal>, Failure> {
-    let (k, h, f) = (lease.key.as_str(), lease.holder.as_str(), lease.fence.get());
+    let (k, h, f) = (term.key.as_str(), term.holder.as_str(), term.fence.get());
     let (t, keep) = (micros(extension.ttl().get()), extension.keeps_more());
     let rows = query(
         client,
@@ -163,21 +163,21 @@ pub(super) fn renew(
     )?;
     if let Some(renewed) = rows.first() {
         return wrote(Renewal::Renewed(grant(
-            &lease.key,
-            &lease.holder,
+            &term.key,
+            &term.holder,
             &row(renewed)?,
         )));
     }
-    only_read(Renewal::Lost(loss(client, sql, lease)?))
+    only_read(Renewal::Lost(loss(client, sql, term)?))
 }
 
 pub(super) fn release(
     client: &mut Client,
     sql: &Statements,
-    lease: &Lease,
+    term: &Term,
     hold: Duration,
 ) -> Result<Answer<Release>, Failure> {
-    let (k, h, f) = (lease.key.as_str(), lease.holder.as_str(), lease.fence.get());
+    let (k, h, f) = (term.key.as_str(), term.holder.as_str(), term.fence.get());
     let hold = micros(hold);
     let rows = query(
         client,
@@ -192,7 +192,7 @@ pub(super) fn release(
     if !rows.is_empty() {
         return wrote(Release::Released);
     }
-    only_read(match loss(client, sql, lease)? {
+    only_read(match loss(client, sql, term)? {
         Loss::Released => Release::AlreadyReleased,
         lost @ (Loss::Taken(_)
         | Loss::Mismatch { .. }
@@ -203,22 +203,22 @@ pub(super) fn release(
 }
 
 /// Why a term is lost. This is a statement of its own, so that its snapshot shows what the previous one has waited for.
-fn loss(client: &mut Client, sql: &Statements, lease: &Lease) -> Result<Loss, Failure> {
-    let k = lease.key.as_str();
+fn loss(client: &mut Client, sql: &Statements, term: &Term) -> Result<Loss, Failure> {
+    let k = term.key.as_str();
     let rows = query(client, &sql.look, &[(&k, Type::TEXT)])?;
     let Some(found) = rows.first() else {
         return Ok(Loss::NoRow);
     };
     let found = row(found)?;
-    let same_fence = found.fence == lease.fence;
+    let same_fence = found.fence == term.fence;
     Ok(match found.holder() {
         None if same_fence => Loss::Released,
-        Some(holder) if same_fence && holder == lease.holder.as_str() => Loss::Expired,
-        holder if found.fence > lease.fence && holder != Some(lease.holder.as_str()) => {
+        Some(holder) if same_fence && holder == term.holder.as_str() => Loss::Expired,
+        holder if found.fence > term.fence && holder != Some(term.holder.as_str()) => {
             Loss::Taken(found)
         }
         None | Some(_) => Loss::Mismatch {
-            asked: lease.clone(),
+            asked: term.clone(),
             found,
         },
     })
@@ -261,7 +261,7 @@ pub(super) fn evict(
 
 fn grant(key: &Key, holder: &Holder, row: &Row) -> Grant {
     Grant {
-        lease: Lease {
+        term: Term {
             key: key.clone(),
             holder: holder.clone(),
             fence: row.fence,

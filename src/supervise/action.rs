@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::event::Granted;
 use crate::clock::BootTime;
 use crate::job::{Ended, Signal};
-use crate::lease::{Grant, Lease, Loss, Row, ServerTime};
+use crate::lease::{Grant, Loss, Row, ServerTime, Term};
 use crate::timing::Wait;
 
 /// What is to be done, in the order given.
@@ -16,21 +16,21 @@ pub enum Action {
     /// End the claim that is under way, unless its COMMIT was sent. Its answer comes all the same.
     InterruptClaim,
     /// Renew the term once, for at most this long. Answer with `Renewed`, `RenewFailed` or `Lost`.
-    Renew(Lease, Duration),
+    Renew(Term, Duration),
     /// Tell the watchdog this deadline; replace one that is dead. Answer with [`super::StartAnswer::Armed`], or with
     /// [`super::Event::Unprotected`] if no watchdog can be had.
     ArmWatchdog(BootTime),
     /// Start the job, unless this instant has passed. Answer with `Started` or `NotStarted`.
     StartJob {
         /// What the job is told about its lease.
-        term: Lease,
+        term: Term,
         /// The instant after which it must not begin: a job that would be stopped at once is not started.
         not_after: BootTime,
     },
     /// Start to renew.
     StartHeartbeat {
         /// The term.
-        term: Lease,
+        term: Term,
         /// When the request was sent by which it was granted or renewed.
         sent: BootTime,
         /// How long that request took.
@@ -64,13 +64,13 @@ pub enum Action {
     },
     /// Continue this process's own group: the neighbours in a pipeline, which the terminal has stopped.
     WakeNeighbours,
-    /// Look at the job's group, and answer with [`super::Event::Leftovers`]. A look that is asked for after a KILL must begin
-    /// after the KILL.
+    /// Look at the job's group, and answer with [`super::Event::Leftovers`]. A look that is asked for after a KILL must
+    /// begin after the KILL.
     LookAtLeftovers,
     /// Release the term. Answer with [`super::Event::Release`].
     Release {
         /// The term.
-        term: Lease,
+        term: Term,
         /// For how long after the claim the key stays closed.
         hold: Duration,
         /// The most that this one try may take.

@@ -1,10 +1,10 @@
-//! A thousand random steps on one resource, one after another, so that each answer is known beforehand: claims, renewals, releases, expiries, rows deleted and restored, holders that
-//! were overtaken and write all the same.
+//! A thousand random steps on one resource, one after another, so that each answer is known beforehand: claims, renewals,
+//! releases, expiries, rows deleted and restored, holders that were overtaken and write all the same.
 
 use std::collections::HashMap;
 
 use pglease::fencing::SQLSTATE_STALE;
-use pglease::lease::{Claim, Holder, Key, Lease, Renewal};
+use pglease::lease::{Claim, Holder, Key, Renewal, Term};
 use pglease::store::Store;
 use pglease::timing::{Extension, Ttl};
 use postgres::Client;
@@ -14,8 +14,8 @@ use crate::{Resource, check, leases, report, state};
 
 /// A term, and its place in the order in which the server granted them.
 #[derive(Clone)]
-struct Term {
-    lease: Lease,
+struct GrantedTerm {
+    term: Term,
     serial: usize,
 }
 
@@ -24,9 +24,9 @@ struct Schedule {
     client: Client,
     key: Key,
     /// Everything that was ever granted, in order. Each holder may be frozen and wake up later.
-    terms: Vec<Term>,
+    terms: Vec<GrantedTerm>,
     /// The latest term whose write was accepted.
-    accepted: Option<Term>,
+    accepted: Option<GrantedTerm>,
     /// A copy of the row, as a dump or a replica that lags has it.
     copy: Option<(String, i64)>,
     seen: HashMap<&'static str, u32>,
@@ -57,25 +57,25 @@ impl Schedule {
         let ttl = Ttl::new(LIMIT * 10).expect("a ttl");
         // Often one that was here before: a claim of the holder's own extends its term.
         let holder = match self.terms.last() {
-            Some(last) if random.u8(..4) == 0 => last.lease.holder.clone(),
+            Some(last) if random.u8(..4) == 0 => last.term.holder.clone(),
             _ => Holder::fresh("h").expect("a holder"),
         };
         let sent = self
             .store
             .claim(&self.key, &holder, Extension::To(ttl), LIMIT, None)
             .expect("an answer");
-        let lease = match sent.answer {
-            Claim::Granted(grant) => grant.lease,
+        let term = match sent.answer {
+            Claim::Granted(grant) => grant.term,
             Claim::Held(_) => return self.note("claims in vain"),
         };
-        if self.terms.iter().any(|term| term.lease == lease) {
+        if self.terms.iter().any(|earlier| earlier.term == term) {
             return self.note("claims that extended");
         }
-        let largest = self.terms.iter().map(|term| term.lease.fence).max();
-        assert!(Some(lease.fence) > largest, "{lease:?} after {largest:?}");
+        let largest = self.terms.iter().map(|earlier| earlier.term.fence).max();
+        assert!(Some(term.fence) > largest, "{term:?} after {largest:?}");
         self.note("terms");
         let serial = self.terms.len();
-        self.terms.push(Term { lease, serial });
+        self.terms.push(GrantedTerm { term, serial });
     }
 
     fn write(&mut self, random: &mut fastrand::Rng) {
@@ -85,7 +85,7 @@ impl Schedule {
         // One of the last few: the holder, or one who does not know yet that it no longer is.
         let back = random.usize(..self.terms.len().min(5));
         let term = self.terms[self.terms.len() - 1 - back].clone();
-        let answer = state(check(&mut self.client, "r", term.lease.fence.get()));
+        let answer = state(check(&mut self.client, "r", term.term.fence.get()));
         let newest = self.accepted.as_ref().map_or(0, |term| term.serial);
         if term.serial < newest {
             assert_eq!(
@@ -112,7 +112,7 @@ impl Schedule {
         let ttl = Ttl::new(LIMIT * 10).expect("a ttl");
         match self
             .store
-            .renew(&term.lease, Extension::To(ttl), LIMIT)
+            .renew(&term.term, Extension::To(ttl), LIMIT)
             .expect("an answer")
             .answer
         {
@@ -131,9 +131,9 @@ impl Schedule {
         } else {
             0
         };
-        let lease = self.terms[self.terms.len() - 1 - back].lease.clone();
+        let term = self.terms[self.terms.len() - 1 - back].term.clone();
         self.store
-            .release(&lease, std::time::Duration::ZERO, LIMIT)
+            .release(&term, std::time::Duration::ZERO, LIMIT)
             .expect("an answer");
         self.note("releases");
     }

@@ -28,7 +28,7 @@ impl Releasing {
         self.next_at = None;
         self.is_under_way = true;
         out.push(Action::Release {
-            term: self.held.granted.grant.lease.clone(),
+            term: self.held.granted.grant.term.clone(),
             hold: self.hold,
             limit: self.until.since(now),
         });

@@ -27,7 +27,7 @@ impl Supervisor {
         if now >= self.fresh_until(&granted) {
             // A claim can take long, behind a locked row for example. What is used is a lease that still has its time.
             out.push(Action::Renew(
-                granted.grant.lease.clone(),
+                granted.grant.term.clone(),
                 self.plan.db_timeout,
             ));
             return Phase::Settling(granted);
@@ -137,13 +137,13 @@ impl Supervisor {
         match event {
             Event::Start(StartAnswer::Armed) => {
                 out.push(Action::StartJob {
-                    term: granted.grant.lease.clone(),
+                    term: granted.grant.term.clone(),
                     not_after: granted.deadline - job.grace,
                 });
             }
             Event::Start(StartAnswer::Started) => {
                 let Granted { sent, took, .. } = granted;
-                let term = granted.grant.lease.clone();
+                let term = granted.grant.term.clone();
                 out.push(Action::StartHeartbeat { term, sent, took });
                 let heartbeat = job.heartbeat;
                 if took > heartbeat {

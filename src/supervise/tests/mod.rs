@@ -16,7 +16,7 @@ use super::{
 };
 use crate::clock::BootTime;
 use crate::job::{Leftovers, OnLoss};
-use crate::lease::{Fence, Grant, Holder, Key, Lease, Release, Row, ServerTime};
+use crate::lease::{Fence, Grant, Holder, Key, Release, Row, ServerTime, Term};
 use crate::timing::{Extension, Ttl, Wait};
 
 const GRACE: Duration = Duration::from_secs(10);
@@ -34,8 +34,8 @@ const fn alive(count: usize) -> Leftovers {
     Leftovers::Alive { count, newest: 7 }
 }
 
-fn term() -> Lease {
-    Lease {
+fn term() -> Term {
+    Term {
         key: "k".parse::<Key>().expect("a key"),
         holder: "h".parse::<Holder>().expect("a holder"),
         fence: "7".parse::<Fence>().expect("a fence"),
@@ -46,7 +46,7 @@ fn term() -> Lease {
 fn granted(deadline: BootTime) -> Granted {
     Granted {
         grant: Grant {
-            lease: term(),
+            term: term(),
             acquired_at: ServerTime::At(0),
             expires_at: ServerTime::At(60_000_000),
             expires_in: TTL,

@@ -1,10 +1,11 @@
-//! Those who claim, write, renew and release: some in this process, many steps a second, some as jobs of the real `lease run`.
+//! Those who claim, write, renew and release: some in this process, many steps a second, some as jobs of the real `lease
+//! run`.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 use pglease::fencing::SQLSTATE_STALE;
-use pglease::lease::{Claim, Holder, Key, Lease, Renewal};
+use pglease::lease::{Claim, Holder, Key, Renewal, Term};
 use pglease::timing::{Extension, Ttl};
 use postgres::{Client, Error, IsolationLevel};
 
@@ -26,7 +27,7 @@ pub(super) struct Hand<'a> {
     key: Key,
     resource: Client,
     /// Every term it ever had, the latest one last.
-    terms: Vec<Lease>,
+    terms: Vec<Term>,
 }
 
 impl<'a> Hand<'a> {
@@ -71,19 +72,19 @@ impl<'a> Hand<'a> {
                 .cluster
                 .store()
                 .claim(&self.key, &holder, Extension::To(ttl), LIMIT, None);
-        let lease = match sent.map(|sent| sent.answer) {
-            Ok(Claim::Granted(grant)) => grant.lease,
+        let term = match sent.map(|sent| sent.answer) {
+            Ok(Claim::Granted(grant)) => grant.term,
             Ok(Claim::Held(_)) => return self.note("claims in vain"),
             Err(_) => return self.note("claims without an answer"),
         };
-        if self.terms.contains(&lease) {
+        if self.terms.contains(&term) {
             return self.note("claims that extended");
         }
-        let fence = lease.fence.get();
+        let fence = term.fence.get();
         self.scene
             .history
-            .granted(asked, lease.holder.as_str(), fence);
-        self.terms.push(lease);
+            .granted(asked, term.holder.as_str(), fence);
+        self.terms.push(term);
     }
 
     /// For one of its last terms: as the holder, or as one who does not know yet that it no longer is.
@@ -115,7 +116,7 @@ impl<'a> Hand<'a> {
     }
 
     fn renew(&mut self) {
-        let Some(lease) = self.terms.last() else {
+        let Some(term) = self.terms.last() else {
             return;
         };
         let ttl = Ttl::new(LIMIT * 10).expect("a ttl");
@@ -123,7 +124,7 @@ impl<'a> Hand<'a> {
             .scene
             .cluster
             .store()
-            .renew(lease, Extension::To(ttl), LIMIT);
+            .renew(term, Extension::To(ttl), LIMIT);
         match sent.map(|sent| sent.answer) {
             Ok(Renewal::Renewed(_)) => self.note("renewals"),
             Ok(Renewal::Lost(_)) => self.note("renewals in vain"),
