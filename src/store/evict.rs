@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use postgres::Client;
 
+use super::bounded::Sent;
+use super::database::Store;
+use super::failure::{Applied, Failure};
 use super::operate::Plan;
-use super::{Applied, Failure, Sent, Store, outcome};
+use super::outcome;
 use crate::clock::BootTime;
 use crate::connect::Access;
 use crate::fault::Fault;

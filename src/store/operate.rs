@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use postgres::Client;
 
-use super::Store;
 use super::bounded::{self, Answer, Attempt, Sent};
+use super::database::Store;
 use super::failure::{Applied, Failure};
 use crate::clock::BootTime;
 use crate::connect::Access;

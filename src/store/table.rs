@@ -6,9 +6,10 @@ use postgres::Client;
 use postgres::types::Type;
 
 use super::bounded::Answer;
+use super::database::Store;
+use super::failure::Failure;
 use super::operate::Plan;
 use super::outcome::{cell, query, refuse_misshapen};
-use super::{Failure, Store};
 use crate::clock::BootTime;
 use crate::connect::Access;
 use crate::fault::Fault;
