@@ -223,19 +223,29 @@ fn a_program_that_was_frozen_until_its_lease_had_expired_does_not_hand_it_out() 
 
 #[test]
 fn a_signal_ends_a_claim_that_is_asked_for_again_and_leaves_nothing_behind() {
-    let (server, key) = (server(), key());
-    let proxy = Proxy::to(&server);
-    let first = unanswered(&proxy, &Lease::new(["claim", "--ttl", "2s", &key]));
-    keep(&server, &key);
-    proxy.at_next_commits(1, AtCommit::HoldAnswer);
-    proxy.let_go();
-    until("it asks again", || {
-        proxy.commits_disturbed() == 2 && proxy.held() == 1
-    });
-    first.signal(Signal::SIGTERM);
-    proxy.let_go();
-    first.wait().expect_signal(Signal::SIGTERM);
-    assert_eq!(column(&server, &key, "holder"), "");
+    // On a busy machine the answer may overtake the signal, which then comes too late.
+    for _ in 0..20 {
+        let (server, key) = (server(), key());
+        let proxy = Proxy::to(&server);
+        let first = unanswered(&proxy, &Lease::new(["claim", "--ttl", "2s", &key]));
+        keep(&server, &key);
+        proxy.at_next_commits(1, AtCommit::HoldAnswer);
+        proxy.let_go();
+        until("it asks again", || {
+            proxy.commits_disturbed() == 2 && proxy.held() == 1
+        });
+        first.signal(Signal::SIGTERM);
+        proxy.let_go();
+        let first = first.wait();
+        if first.code == Some(0) {
+            assert_ne!(column(&server, &key, "holder"), "", "{first}");
+            continue;
+        }
+        first.expect_signal(Signal::SIGTERM);
+        assert_eq!(column(&server, &key, "holder"), "");
+        return;
+    }
+    panic!("the signal was never in time");
 }
 
 #[test]

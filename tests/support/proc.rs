@@ -58,6 +58,12 @@ impl Process {
         self.state == 'T'
     }
 
+    /// Whether it stands still, for one that STOP was sent to. A shell that waits in vfork(2) until its stopped child executes
+    /// a program can't stop before that, and does nothing either.
+    pub fn stands_still(&self) -> bool {
+        matches!(self.state, 'T' | 'D')
+    }
+
     /// Whether this very process, and not a later one with its pid, still runs.
     pub fn is_alive(&self) -> bool {
         Self::find(self.pid).is_some_and(|now| now.started == self.started && !now.is_zombie())

@@ -192,7 +192,7 @@ impl Running {
             processes
                 .iter()
                 .for_each(|process| process.signal(Signal::SIGSTOP));
-            processes.iter().all(proc::Process::is_stopped)
+            processes.iter().all(proc::Process::stands_still)
         });
     }
 
