@@ -265,12 +265,16 @@ _lease() {
             return 0
             ;;
         lease__subcmd__init)
-            opts="-d -q -v -h -V --print --with-fencing --database-url --table --db-timeout --quiet --verbose --help --version"
+            opts="-d -q -v -h -V --print --with-fencing --keep-history --no-history --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --keep-history)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --database-url)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

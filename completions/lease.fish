@@ -103,11 +103,13 @@ complete -c lease -n "__fish_lease_using_subcommand status" -s q -l quiet -d 'Pr
 complete -c lease -n "__fish_lease_using_subcommand status" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand status" -s V -l version -d 'Print version'
+complete -c lease -n "__fish_lease_using_subcommand init" -l keep-history -d 'Keep the history of a key for this long (1h to 100years, or forever) [default: as before, at first 90days]' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l print -d 'Print the SQL instead of running it; needs no database'
 complete -c lease -n "__fish_lease_using_subcommand init" -l with-fencing -d 'Also create lease_check_fence and its table, in the schema of --table'
+complete -c lease -n "__fish_lease_using_subcommand init" -l no-history -d 'Create no history of runs'
 complete -c lease -n "__fish_lease_using_subcommand init" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
 complete -c lease -n "__fish_lease_using_subcommand init" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -26,6 +26,7 @@
 //! | [`timing`] | every duration, and every inequality between durations |
 //! | [`exit`] | the table of exit codes |
 //! | [`job`] | what every room says about a job: its signals, its end, and what a lost lease means for it |
+//! | [`record`] | the history of runs: its table, its trigger, what a client says about a run |
 //! | [`cli`] | the command line |
 //! | [`supervise`] | what becomes of a job: events in, actions out |
 //! | [`connect`] | where the database is; opening a connection |
@@ -53,6 +54,7 @@ pub mod job;
 pub mod lease;
 pub mod output;
 pub mod process;
+pub mod record;
 pub mod signals;
 pub mod sql;
 pub mod store;

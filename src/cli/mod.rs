@@ -20,12 +20,13 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::job::OnLoss;
 use crate::lease::{Fence, Holder, Key};
+use crate::record::Keep;
 use crate::sql::Table;
 use crate::timing::Wait;
 
 pub use self::parse::parse;
 pub(crate) use self::parse::{RUN_USAGE, lacks};
-use self::value_parsers::{Named, code, db_timeout, hold_at_least, switch, text, ttl};
+use self::value_parsers::{Named, code, db_timeout, hold_at_least, keep, switch, text, ttl};
 pub use self::value_parsers::{WatchArgument, duration, watch};
 pub(crate) use self::value_parsers::{shown, without_passwords};
 
@@ -322,6 +323,14 @@ pub struct Init {
     /// Also create lease_check_fence and its table, in the schema of --table
     #[arg(long)]
     pub with_fencing: bool,
+
+    /// Keep the history of a key for this long (1h to 100years, or forever) [default: as before, at first 90days]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(keep))]
+    pub keep_history: Option<Keep>,
+
+    /// Create no history of runs
+    #[arg(long, conflicts_with = "keep_history")]
+    pub no_history: bool,
 }
 
 #[cfg(test)]

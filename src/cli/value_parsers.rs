@@ -10,6 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, Command};
 
 use crate::lease::Invalid;
+use crate::record::Keep;
 use crate::timing::{self, DB_TIMEOUT_RANGE, HOLD_RANGE, TTL_RANGE, Ttl, Wait};
 
 impl FromStr for Wait {
@@ -120,6 +121,24 @@ pub(super) fn db_timeout(text: &str) -> Result<Duration, Invalid> {
 /// A time for which the key stays closed, in range.
 pub(super) fn hold_at_least(text: &str) -> Result<Duration, Invalid> {
     in_range(text, timing::hold_at_least, HOLD_RANGE)
+}
+
+/// How long the history is kept.
+pub(super) fn keep(text: &str) -> Result<Keep, Invalid> {
+    const RANGE: &str = "1h to 100years, or forever";
+    if text == "forever" {
+        return Ok(Keep::Forever);
+    }
+    let given = duration_or(text, ", or forever")?;
+    let (hour, years) = (
+        Duration::from_secs(3600),
+        Duration::from_secs(100 * 31_557_600),
+    );
+    if (hour..=years).contains(&given) {
+        Ok(Keep::For(Duration::from_secs(given.as_secs())))
+    } else {
+        Err(out_of_range(text, RANGE))
+    }
 }
 
 /// Checked here as well as where it is used, because only here the text is known: somebody who wrote 31days must not read

@@ -1,12 +1,11 @@
 //! `lease claim`: claims a lease for a script.
 
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{Ending, fresh_holder, outer_holder, store, term_text, too_slow, verbosity};
+use super::{Ending, fresh_holder, outer_holder, reporter, store, term_text, too_slow, verbosity};
 use crate::cli::{ClaimArgs, Common};
 use crate::clock::BootTime;
 use crate::event_loop::{Claimant, EventLoop, Input};
@@ -50,7 +49,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         outer_holder: outer_holder(&key),
     };
     let claimant = Claimant {
-        store: store.clone().reporting_to(Arc::new(stderr.step_reporter())),
+        store: store.clone().reporting_to(reporter(&stderr)),
         key: key.clone(),
         holder: holder.clone(),
         extension,

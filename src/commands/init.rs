@@ -5,6 +5,7 @@ use crate::cli::{Common, Init};
 use crate::exit::Exit;
 use crate::fencing;
 use crate::lease::Invalid;
+use crate::record;
 use crate::sql;
 
 /// Creates the table if it is missing.
@@ -22,6 +23,11 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     }
     if args.print {
         let mut script = sql::script(table);
+        if !args.no_history {
+            script.push('\n');
+            script.push_str(&record::install(table, args.keep_history)?);
+            script.push_str(";\n");
+        }
         if args.with_fencing {
             script.push('\n');
             script.push_str(&fencing::ddl(&table.schema()));
@@ -46,6 +52,21 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
             "{name} has version {newer}, and this lease knows version {} (install a newer lease)",
             sql::VERSION
         ));
+    }
+    if !args.no_history {
+        let script = record::install(table, args.keep_history)?;
+        match store.install(&script) {
+            Ok(()) => verbosity.info(format!("the history of runs in {name} is ready")),
+            // The leases do without. Who has asked for a history in so many words gets an error.
+            Err(failure) if args.keep_history.is_none() && failure.is_refused() => verbosity.info(
+                format!("{name} has no history of runs, or an older one: {failure}; leases work without it"),
+            ),
+            Err(failure) => {
+                let what = format!("the history of runs in {name}");
+                let (cannot, was) = (format!("cannot install {what}"), format!("{what} was installed"));
+                return Err(failed(&cannot, &was, &failure, again).into());
+            }
+        }
     }
     if args.with_fencing {
         let schema = table.schema_shown();

@@ -18,8 +18,9 @@ use crate::connect::Settings;
 use crate::exit::Exit;
 use crate::job::Ended;
 use crate::lease::{Fence, Grant, Holder, Invalid, Key, Term};
-use crate::output::{self, Verbosity};
-use crate::store::{Applied, Failure, Store};
+use crate::output::{self, StderrWriter, Verbosity};
+use crate::record::Said;
+use crate::store::{Applied, Failure, Reporter, Store};
 use crate::supervise::Outcome;
 use crate::text::os_error_text;
 use crate::timing::{self, Ttl};
@@ -85,8 +86,28 @@ pub fn store(common: &Common) -> anyhow::Result<Store> {
         settings,
         common.table.clone(),
         limit,
-        Arc::new(move |step| verbosity.step(step)),
-    ))
+        Reporter {
+            step: Arc::new(move |step| verbosity.step(step)),
+            warning: Arc::new(move |warning| verbosity.info(warning)),
+        },
+    )
+    .saying(Said {
+        host: hostname::get()
+            .ok()
+            .map(|host| host.to_string_lossy().into_owned())
+            .filter(|host| !host.is_empty()),
+        pid: std::process::id(),
+        ..Said::default()
+    }))
+}
+
+/// Where the messages of operations go while `stderr` writes.
+#[must_use]
+pub fn reporter(stderr: &StderrWriter) -> Reporter {
+    Reporter {
+        step: Arc::new(stderr.step_reporter()),
+        warning: Arc::new(stderr.info_reporter()),
+    }
 }
 
 /// The new identity of this process.

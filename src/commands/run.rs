@@ -1,14 +1,14 @@
 //! `lease run`: runs a job while holding a lease.
 
-use std::sync::Arc;
 use std::sync::mpsc;
 
 use anyhow::Context as _;
 
-use super::{Ending, fresh_holder, outer_holder, store, verbosity};
+use super::{Ending, fresh_holder, outer_holder, reporter, store, verbosity};
 use crate::cli::{Common, Run};
 use crate::event_loop::{Claimant, EventLoop, Input, JobControl};
 use crate::output::StderrWriter;
+use crate::record::Said;
 use crate::signals;
 use crate::supervise::{JobPlan, Plan, Purpose};
 use crate::timing::{self, Extension, Timing, Ttl};
@@ -25,13 +25,18 @@ pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
     let holder = fresh_holder(args.acquire.name.as_deref())?;
     let store = store(common)?.named(&args.key);
 
+    let said = Said {
+        program: args.command.first().and_then(|job| Said::program_of(job)),
+        ..store.said().clone()
+    };
+
     // First, because the watchdog is a fork: there must be one thread, and no connection that it could inherit.
     let job = JobControl::new(args.key.as_str(), args.command, timing, args.on_loss)
         .context("cannot start the watchdog")?;
     let (sender, inputs) = mpsc::channel::<Input>();
     signals::listen(sender.clone()).context("cannot catch signals")?;
     let stderr = StderrWriter::start(verbosity(common)).context("cannot start a thread")?;
-    let store = store.reporting_to(Arc::new(stderr.step_reporter()));
+    let store = store.reporting_to(reporter(&stderr)).saying(said);
 
     let plan = Plan {
         purpose: Purpose::Job(JobPlan {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use postgres::config::{SslMode as CrateSslMode, SslNegotiation};
+use postgres::error::DbError;
 use postgres::{Client, Config, NoTls};
 use tokio::time::Instant;
 
@@ -28,6 +29,9 @@ use super::wire::{Connector, Encryption, Handshake};
 /// time limit.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Receives what a server says besides its answers.
+pub type OnNotice = Arc<dyn Fn(&DbError) + Send + Sync>;
+
 /// What all attempts have in common.
 #[derive(Clone)]
 pub(super) struct Attempt {
@@ -36,6 +40,7 @@ pub(super) struct Attempt {
     /// The text of the password file. As in libpq, it is read for each connection, because a password may change while a
     /// job runs.
     passwords: Option<String>,
+    on_notice: Option<OnNotice>,
     /// When a connection ends by itself.
     end: Instant,
     /// The preparation for TLS, or why it failed. A failure matters only for an attempt with TLS.
@@ -43,7 +48,12 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn new(settings: &Settings, application_name: &str, by: BootTime) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        application_name: &str,
+        by: BootTime,
+        on_notice: Option<OnNotice>,
+    ) -> Self {
         let passwords = settings
             .passfile
             .as_deref()
@@ -62,6 +72,7 @@ impl Attempt {
                 .clone()
                 .unwrap_or_else(|| application_name.to_owned()),
             passwords,
+            on_notice,
             end: Instant::now() + by.remaining() + GRACE,
             tls: if needed {
                 tls::prepare(&settings.tls)
@@ -178,6 +189,9 @@ impl Attempt {
                 ChannelBinding::Prefer => postgres::config::ChannelBinding::Prefer,
                 ChannelBinding::Require => postgres::config::ChannelBinding::Require,
             });
+        if let Some(on_notice) = self.on_notice.clone() {
+            config.notice_callback(move |notice| on_notice(&notice));
+        }
         if let Some(password) = self.password(host) {
             config.password(password);
         }

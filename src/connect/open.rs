@@ -6,7 +6,7 @@ use crate::clock::BootTime;
 use crate::fault::Fault;
 use crate::sql::quote;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, OnNotice};
 use super::error::ConnectError;
 use super::settings::{Host, Settings, Target};
 
@@ -39,6 +39,8 @@ pub struct OpenError {
 /// accepts writes. This costs one round trip. As in libpq, a refused login ends the search, and `application_name` in the
 /// settings wins over the one given here.
 ///
+/// `on_notice` receives what the server says besides its answers, on the thread that asks.
+///
 /// # Errors
 /// No host could be used. The message names each one that was tried, with its reason.
 pub fn open(
@@ -46,8 +48,9 @@ pub fn open(
     application_name: &str,
     access: Access,
     by: BootTime,
+    on_notice: Option<OnNotice>,
 ) -> Result<Client, OpenError> {
-    let attempt = Attempt::new(settings, application_name, by);
+    let attempt = Attempt::new(settings, application_name, by, on_notice);
     let several = settings.hosts.len() > 1;
     let passes: &[Target] = match settings.target {
         Target::Any | Target::PreferStandby if several && access == Access::Write => {

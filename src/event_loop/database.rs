@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::input::Input;
 use crate::clock::BootTime;
 use crate::interrupt::Interrupt;
+use crate::job::Ended;
 use crate::lease::{Claim, Grant, Holder, Key, Renewal, Term};
+use crate::record::Said;
 use crate::store::{Applied, Failure, Sent, Store};
 use crate::supervise::{ClaimAnswer, Event, Granted, OperationFailure, ReleaseAnswer};
 use crate::timing::{self, Extension};
@@ -35,6 +37,7 @@ pub(super) enum Request {
         term: Term,
         hold: Duration,
         limit: Duration,
+        ended: Option<Ended>,
     },
 }
 
@@ -117,7 +120,17 @@ impl Claimant {
                 }) => Event::Lost(loss),
                 Err(failure) => Event::RenewFailed(failure.to_string()),
             },
-            Request::Release { term, hold, limit } => {
+            Request::Release {
+                term,
+                hold,
+                limit,
+                ended,
+            } => {
+                let said = Said {
+                    ended,
+                    ..store.said().clone()
+                };
+                let store = store.clone().saying(said);
                 Event::Release(match store.release(&term, hold, limit) {
                     Ok(answer) => ReleaseAnswer::Answered(answer),
                     Err(failure) => ReleaseAnswer::Failed(operation_failure(&failure)),

@@ -93,9 +93,17 @@ impl EventLoop {
             Action::Claim(limit) => self.database.ask(Request::Claim(limit)),
             Action::InterruptClaim => self.database.interrupt_claim(),
             Action::Renew(term, limit) => self.database.ask(Request::Renew(term, limit)),
-            Action::Release { term, hold, limit } => {
-                self.database.ask(Request::Release { term, hold, limit });
-            }
+            Action::Release {
+                term,
+                hold,
+                limit,
+                ended,
+            } => self.database.ask(Request::Release {
+                term,
+                hold,
+                limit,
+                ended,
+            }),
             Action::StopSelf {
                 signal,
                 whole_group,

@@ -201,7 +201,7 @@ fn before(end: JobEnd, plan: &Plan) -> String {
         JobEnd::NotStarted => before_use(plan).to_owned(),
         JobEnd::Ended(Ended::Code(code)) => format!("before the job ended with code {code}"),
         JobEnd::Ended(Ended::Signal(signal)) => format!("before signal {signal} ended the job"),
-        JobEnd::Stopped => "before the job ended".to_owned(),
+        JobEnd::Stopped(_) => "before the job ended".to_owned(),
     }
 }
 

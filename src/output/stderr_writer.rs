@@ -67,11 +67,19 @@ impl StderrWriter {
 
     /// A function that reports steps from another thread.
     pub fn step_reporter(&self) -> impl Fn(&str) + Send + Sync + use<> {
-        let verbose = self.verbosity.verbose;
+        self.reporter(self.verbosity.verbose)
+    }
+
+    /// A function that reports information from another thread.
+    pub fn info_reporter(&self) -> impl Fn(&str) + Send + Sync + use<> {
+        self.reporter(!self.verbosity.quiet)
+    }
+
+    fn reporter(&self, is_wanted: bool) -> impl Fn(&str) + Send + Sync + use<> {
         let lines = std::sync::Mutex::new(self.lines.clone());
-        move |step| {
-            if verbose && let Ok(lines) = lines.lock() {
-                let _ = lines.send(Line::Message(step.to_owned()));
+        move |message| {
+            if is_wanted && let Ok(lines) = lines.lock() {
+                let _ = lines.send(Line::Message(message.to_owned()));
             }
         }
     }

@@ -41,17 +41,24 @@ pub struct Limits {
     pub idle_ms: u64,
 }
 
-/// The opening flight of an operation. Zero would mean "no limit", so every limit is at least a millisecond.
+/// The opening flight of an operation, with one more statement at its end. Zero would mean "no limit", so every limit is at
+/// least a millisecond.
 #[must_use]
-pub fn begin(writes: bool, limits: Limits) -> String {
+pub fn begin(writes: bool, limits: Limits, last: Option<&str>) -> String {
     let text = without_comments(if writes {
         include_str!("begin.sql")
     } else {
         include_str!("begin_read.sql")
     });
-    text.replace(":statement_ms", &limits.statement_ms.max(1).to_string())
+    let mut flight = text
+        .replace(":statement_ms", &limits.statement_ms.max(1).to_string())
         .replace(":lock_ms", &limits.lock_ms.max(1).to_string())
-        .replace(":idle_ms", &limits.idle_ms.max(1).to_string())
+        .replace(":idle_ms", &limits.idle_ms.max(1).to_string());
+    if let Some(last) = last {
+        flight.push_str(";\n");
+        flight.push_str(last);
+    }
+    flight
 }
 
 /// The statements for one table, each by the name of its file.
@@ -150,7 +157,7 @@ mod tests {
             idle_ms: 7,
         };
         for writes in [true, false] {
-            let flight = begin(writes, limits);
+            let flight = begin(writes, limits, None);
             assert!(
                 !flight.contains(":statement_ms") && !flight.contains("--"),
                 "{flight}"

@@ -44,6 +44,26 @@ impl Table {
         })
     }
 
+    /// The table that keeps its history.
+    ///
+    /// # Errors
+    /// When the name would be too long.
+    pub fn history(&self) -> Result<Self, Invalid> {
+        const ENDING: &str = "_history";
+        let name = format!("{}{ENDING}", self.name);
+        if name.len() > IDENTIFIER_MAX_BYTES {
+            return Err(Invalid::new(format!(
+                "the name of {} is too long for a history beside it (at most {} bytes)",
+                self.shown(),
+                IDENTIFIER_MAX_BYTES - ENDING.len()
+            )));
+        }
+        Ok(Self {
+            schema: self.schema.clone(),
+            name,
+        })
+    }
+
     /// The quoted schema.
     #[must_use]
     pub fn schema(&self) -> String {

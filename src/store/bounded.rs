@@ -18,7 +18,7 @@ use postgres::Client;
 
 use super::failure::Failure;
 use crate::clock::BootTime;
-use crate::connect::{self, Access, Settings};
+use crate::connect::{self, Access, OnNotice, Settings};
 use crate::fault::Fault;
 use crate::sql::{self, Limits};
 use crate::text::os_error_text;
@@ -60,6 +60,10 @@ pub(super) struct Attempt {
     pub(super) keeps_half: bool,
     /// Whether the transaction ends with COMMIT even if it has written nothing.
     pub(super) commits: bool,
+    /// A statement for the end of the opening flight.
+    pub(super) said: Option<String>,
+    /// Receives what the server says besides its answers.
+    pub(super) on_notice: OnNotice,
 }
 
 /// An answer, and when its statement was sent.
@@ -217,6 +221,7 @@ where
         &attempt.application_name,
         attempt.access,
         attempt.by,
+        Some(Arc::clone(&attempt.on_notice)),
     )
     .map_err(|e| Failure::new(e.fault, e.message))?;
     if !step(phase, CONNECTING, OPEN) {
@@ -226,6 +231,7 @@ where
         .batch_execute(&sql::begin(
             attempt.access == Access::Write,
             limits(attempt),
+            attempt.said.as_deref(),
         ))
         .map_err(|e| {
             Failure::from_postgres(&e)

@@ -1,16 +1,28 @@
 //! Where the leases are: a database, a table in it, and how long an operation may take.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::failure::Failure;
-use crate::connect::Settings;
+use crate::connect::{OnNotice, Settings};
 use crate::fault::Fault;
 use crate::lease::{Key, Loss};
+use crate::record::{SQLSTATE_UNWRITTEN, Said};
 use crate::sql::{self, Statements, Table};
+use crate::text::one_line;
 
-/// Receives the steps that `--verbose` shows.
-pub type StepReporter = Arc<dyn Fn(&str) + Send + Sync>;
+/// Receives messages, on any thread.
+pub type MessageSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Where the messages of the operations go.
+#[derive(Clone)]
+pub struct Reporter {
+    /// The steps that `--verbose` shows.
+    pub step: MessageSink,
+    /// What somebody should look at, though the operation has succeeded. Each store says it once.
+    pub warning: MessageSink,
+}
 
 /// The table of leases in one database.
 #[derive(Clone)]
@@ -20,18 +32,16 @@ pub struct Store {
     pub(super) statements: Arc<Statements>,
     pub(super) application_name: String,
     pub(super) limit: Duration,
-    pub(super) report_step: StepReporter,
+    pub(super) reporter: Reporter,
+    /// What is said about this process and its job, for the history.
+    pub(super) said: Said,
+    has_warned: Arc<AtomicBool>,
 }
 
 impl Store {
     /// A store. Nothing is connected yet. `limit` is the time limit of one operation, connecting included.
     #[must_use]
-    pub fn new(
-        settings: Settings,
-        table: Table,
-        limit: Duration,
-        report_step: StepReporter,
-    ) -> Self {
+    pub fn new(settings: Settings, table: Table, limit: Duration, reporter: Reporter) -> Self {
         let statements = Arc::new(Statements::new(&table));
         let application_name = "lease".to_owned();
         Self {
@@ -40,7 +50,9 @@ impl Store {
             statements,
             application_name,
             limit,
-            report_step,
+            reporter,
+            said: Said::default(),
+            has_warned: Arc::new(AtomicBool::new(false)),
         }
     }
 
@@ -51,11 +63,42 @@ impl Store {
         self
     }
 
-    /// The same store with another receiver for its steps.
+    /// The same store with another receiver for its messages.
     #[must_use]
-    pub fn reporting_to(mut self, report_step: StepReporter) -> Self {
-        self.report_step = report_step;
+    pub fn reporting_to(mut self, reporter: Reporter) -> Self {
+        self.reporter = reporter;
         self
+    }
+
+    /// The same store, which says this about the process and its job when it writes to the table.
+    #[must_use]
+    pub fn saying(mut self, said: Said) -> Self {
+        self.said = said;
+        self
+    }
+
+    /// What it says.
+    #[must_use]
+    pub const fn said(&self) -> &Said {
+        &self.said
+    }
+
+    /// Passes on the trigger's warning that the history could not be written.
+    pub(super) fn on_notice(&self) -> OnNotice {
+        let (warning, has_warned) = (
+            Arc::clone(&self.reporter.warning),
+            Arc::clone(&self.has_warned),
+        );
+        Arc::new(move |notice| {
+            if notice.code().code() == SQLSTATE_UNWRITTEN
+                && !has_warned.swap(true, Ordering::SeqCst)
+            {
+                warning(&format!(
+                    "{}; the lease is not affected (`lease init` repairs a history that is missing)",
+                    one_line(notice.message())
+                ));
+            }
+        })
     }
 
     /// The time limit of one operation.

@@ -14,6 +14,7 @@ use crate::clock::BootTime;
 use crate::connect::Access;
 use crate::fault::Fault;
 use crate::lease::{Eviction, Fence, Key, Row};
+use crate::record::Said;
 
 impl Store {
     /// Ends the current term of a key; with `fence`, only if the term has that fence.
@@ -88,10 +89,15 @@ impl Store {
             access: Access::Write,
             limit: by.remaining(),
             idle: self.limit,
+            says: true,
             repeatable,
             keeps_half: true,
         };
-        self.operate(&plan, None, || {
+        let said = Said {
+            is_forced: true,
+            ..self.said.clone()
+        };
+        self.clone().saying(said).operate(&plan, None, || {
             let (statements, key) = (Arc::clone(&self.statements), key.clone());
             let seen = Arc::clone(seen);
             move |client: &mut Client| {

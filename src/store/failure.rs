@@ -86,6 +86,12 @@ impl Failure {
             && matches!(self.fault, Fault::Unreachable | Fault::Timeout)
     }
 
+    /// Whether the server has refused, so that asking again changes nothing.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        matches!(self.applied, Applied::No) && !self.fault.is_transient()
+    }
+
     /// Whether the same request can succeed, or settle an unknown outcome, if it is sent again at once.
     #[must_use]
     pub(super) fn is_worth_asking_again(&self) -> bool {

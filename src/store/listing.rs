@@ -44,6 +44,7 @@ impl Store {
             access: Access::Read,
             limit: self.limit,
             idle: self.limit,
+            says: false,
             repeatable: true,
             keeps_half: false,
         };

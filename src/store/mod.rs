@@ -26,6 +26,6 @@ mod table;
 mod term;
 
 pub use self::bounded::Sent;
-pub use self::database::{StepReporter, Store};
+pub use self::database::{MessageSink, Reporter, Store};
 pub use self::failure::{Applied, Failure};
 pub use self::listing::Listing;

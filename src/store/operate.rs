@@ -23,6 +23,8 @@ pub(super) struct Plan {
     pub(super) idle: Duration,
     /// Whether the same request may be sent again when its outcome is unknown.
     pub(super) repeatable: bool,
+    /// Whether the history is to know who asks.
+    pub(super) says: bool,
     /// Whether half of the time is kept for a second request if COMMIT gets no answer. This helps if the second request
     /// only reads what the first has done, and so needs no COMMIT. A claim or a renewal would need one, which may be as
     /// slow as the first.
@@ -69,17 +71,19 @@ impl Store {
                 limit: plan.limit,
                 idle: plan.idle,
                 keeps_half: plan.keeps_half,
+                said: plan.says.then(|| self.said.statement()),
+                on_notice: self.on_notice(),
                 commits: plan.access == Access::Write,
             };
             let result = bounded::attempt(attempt, interrupt, work());
             let took = format!("{} ms", BootTime::now().since(started).as_millis());
             match result {
                 Ok(sent) => {
-                    (self.report_step)(&format!("{}: answered after {took}", plan.what));
+                    (self.reporter.step)(&format!("{}: answered after {took}", plan.what));
                     return Ok((sent, unknown));
                 }
                 Err(failure) => {
-                    (self.report_step)(&format!("{}: failed after {took}: {failure}", plan.what));
+                    (self.reporter.step)(&format!("{}: failed after {took}: {failure}", plan.what));
                     unknown |= failure.applied == Applied::Unknown;
                     let again = failure.is_worth_asking_again()
                         && tries < TRIES

@@ -13,6 +13,7 @@ use super::outcome::{cell, query, refuse_misshapen};
 use crate::clock::BootTime;
 use crate::connect::Access;
 use crate::fault::Fault;
+use crate::record;
 use crate::sql;
 
 impl Store {
@@ -32,7 +33,26 @@ impl Store {
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
     pub fn make_table(&self) -> Result<Option<u32>, Failure> {
-        self.make_table_by(BootTime::now() + self.limit)
+        self.make_table_by(BootTime::now() + self.limit, None)
+    }
+
+    /// Makes the table for a first claim, and its history beside it if that is possible.
+    pub(super) fn make_table_and_history_by(&self, by: BootTime) -> Result<(), Failure> {
+        let script = match record::install(&self.table, None) {
+            Ok(script) => Some(script),
+            Err(reason) => {
+                self.warn_without_history(&reason.to_string());
+                None
+            }
+        };
+        self.make_table_by(by, script).map(drop)
+    }
+
+    fn warn_without_history(&self, reason: &str) {
+        (self.reporter.warning)(&format!(
+            "{} has no history of runs: {reason}; the lease is not affected (`lease init` creates the history later)",
+            self.table.shown()
+        ));
     }
 
     /// Runs a script that installs something beside the table. It must be safe to run the script twice.
@@ -45,6 +65,7 @@ impl Store {
             access: Access::Write,
             limit: self.limit,
             idle: self.limit,
+            says: false,
             repeatable: true,
             keeps_half: false,
         };
@@ -63,22 +84,26 @@ impl Store {
         answered.map(|_| ())
     }
 
-    pub(super) fn make_table_by(&self, by: BootTime) -> Result<Option<u32>, Failure> {
+    /// Makes the table where it is missing, and then runs `beside` too. If that fails, it only warns.
+    fn make_table_by(&self, by: BootTime, beside: Option<String>) -> Result<Option<u32>, Failure> {
         let plan = Plan {
             what: "make the table",
             access: Access::Write,
             limit: by.remaining(),
             idle: self.limit,
+            says: false,
             repeatable: true,
             keeps_half: false,
         };
         let name = self.table.quoted();
         let answered = self.operate(&plan, None, || {
             let (statements, name) = (Arc::clone(&self.statements), name.clone());
+            let beside = beside.clone();
             move |client: &mut Client| {
                 query(client, &statements.make_lock, &[(&name, Type::TEXT)])?;
                 // CREATE TABLE IF NOT EXISTS requires the CREATE privilege even if the table exists.
                 let found = query(client, &statements.version, &[(&name, Type::TEXT)])?;
+                let mut without_history = None;
                 let (comment, is_owner) = match found.first() {
                     Some(table) => (
                         cell::<Option<String>>(table, "comment")?,
@@ -86,6 +111,9 @@ impl Store {
                     ),
                     None => {
                         run(client, &statements.create)?;
+                        if let Some(beside) = &beside {
+                            without_history = run_if_possible(client, beside)?;
+                        }
                         (None, true)
                     }
                 };
@@ -98,7 +126,7 @@ impl Store {
                     comment => comment.as_deref().and_then(sql::version),
                 };
                 Ok(Answer {
-                    answer: version,
+                    answer: (version, without_history),
                     wrote: true,
                 })
             }
@@ -109,8 +137,28 @@ impl Store {
                 self.table.shown(),
                 sql::quote(self.settings.user())
             ))),
-            answered => answered.map(|sent| sent.answer),
+            Err(failure) => Err(failure),
+            Ok(sent) => {
+                let (version, without_history) = sent.answer;
+                if let Some(reason) = without_history {
+                    self.warn_without_history(&reason);
+                }
+                Ok(version)
+            }
         }
+    }
+}
+
+/// Runs a script that the rest of the transaction does not depend on. Answers why it was not possible.
+fn run_if_possible(client: &mut Client, script: &str) -> Result<Option<String>, Failure> {
+    run(client, "SAVEPOINT before_history")?;
+    match client.batch_execute(script) {
+        Ok(()) => Ok(None),
+        Err(error) if error.as_db_error().is_some() => {
+            run(client, "ROLLBACK TO SAVEPOINT before_history")?;
+            Ok(Some(Failure::of_install(&error).to_string()))
+        }
+        Err(error) => Err(Failure::from_postgres(&error)),
     }
 }
 

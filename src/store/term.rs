@@ -39,6 +39,7 @@ impl Store {
             access: Access::Write,
             limit: by.remaining(),
             idle: idle(limit, extension.ttl()),
+            says: true,
             repeatable: true,
             keeps_half: false,
         };
@@ -50,7 +51,8 @@ impl Store {
         match self.operate(&plan(), interrupt, work) {
             Err(failure) if failure.fault == Fault::NoTable => {
                 // Even if it is unknown whether the table was created, nothing was claimed in it.
-                self.make_table_by(by).map_err(Failure::certain)?;
+                self.make_table_and_history_by(by)
+                    .map_err(Failure::certain)?;
                 self.operate(&plan(), interrupt, work)
             }
             answered => answered,
@@ -74,6 +76,7 @@ impl Store {
             access: Access::Write,
             limit,
             idle: idle(limit, extension.ttl()),
+            says: false,
             repeatable: true,
             keeps_half: false,
         };
@@ -108,6 +111,7 @@ impl Store {
             access: Access::Write,
             limit,
             idle: limit,
+            says: true,
             repeatable: true,
             keeps_half: true,
         };

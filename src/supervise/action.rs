@@ -75,6 +75,8 @@ pub enum Action {
         hold: Duration,
         /// The most that this one try may take.
         limit: Duration,
+        /// How the job ended; `None` if none was started.
+        ended: Option<Ended>,
     },
     /// Write this message. `output` has its text.
     Report(Report),
@@ -171,8 +173,8 @@ pub enum JobEnd {
     NotStarted,
     /// It ended by itself.
     Ended(Ended),
-    /// It was stopped.
-    Stopped,
+    /// It was stopped, and ended like this.
+    Stopped(Ended),
 }
 
 /// A release that was given up.

@@ -88,7 +88,7 @@ impl Given {
 
 /// Opens a connection with a generous time limit.
 pub(crate) fn connect(settings: &Settings, access: Access) -> Result<Client, OpenError> {
-    open(settings, "lease", access, BootTime::now() + PATIENCE)
+    open(settings, "lease", access, BootTime::now() + PATIENCE, None)
 }
 
 /// Opens a connection with a time limit.
@@ -98,7 +98,7 @@ pub(crate) fn connect_within(
     limit: Duration,
 ) -> Result<String, (Fault, String)> {
     let settings = given.resolve().map_err(|e| (Fault::Refused, e))?;
-    let mut client = open(&settings, "lease", access, BootTime::now() + limit)
+    let mut client = open(&settings, "lease", access, BootTime::now() + limit, None)
         .map_err(|e| (e.fault, e.message))?;
     Ok(ask(&mut client))
 }

@@ -23,7 +23,7 @@ use std::thread;
 use pglease::connect::Settings;
 use pglease::fencing;
 use pglease::sql::Table;
-use pglease::store::Store;
+use pglease::store::{Reporter, Store};
 use postgres::{Client, NoTls};
 use support::{LIMIT, shared, until};
 
@@ -85,7 +85,11 @@ fn leases(resource: &Resource) -> Store {
 fn leases_at(url: &str) -> Store {
     let settings = Settings::resolve_in(Some(url), &|_| None).expect("settings");
     let table = Table::parse("public.lease").expect("a table");
-    Store::new(settings, table, LIMIT, Arc::new(|_| {}))
+    let silent = Reporter {
+        step: Arc::new(|_| {}),
+        warning: Arc::new(|_| {}),
+    };
+    Store::new(settings, table, LIMIT, silent)
 }
 
 /// Does `second` on a connection of its own, which has to stand waiting, and then `then`, which has to let it go on.

@@ -31,6 +31,10 @@ impl Releasing {
             term: self.held.granted.grant.term.clone(),
             hold: self.hold,
             limit: self.until.since(now),
+            ended: match self.job_end {
+                JobEnd::Ended(ended) | JobEnd::Stopped(ended) => Some(ended),
+                JobEnd::NotStarted => None,
+            },
         });
     }
 }

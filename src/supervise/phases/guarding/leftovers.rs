@@ -56,8 +56,8 @@ impl Guarding {
                     whole_group: sweep.interrupted,
                 },
             ),
-            Fate::Lost => (JobEnd::Stopped, Outcome::Lost),
-            Fate::Failed => (JobEnd::Stopped, Outcome::Failed),
+            Fate::Lost => (JobEnd::Stopped(sweep.ended), Outcome::Lost),
+            Fate::Failed => (JobEnd::Stopped(sweep.ended), Outcome::Failed),
         };
         Finish {
             release: self.held,

@@ -1,0 +1,111 @@
+//! The history of runs: one row a term, written by a trigger on the lease table.
+//!
+//! A trigger, because claim, renew and release then stay the statements that they are, and because what other programs and
+//! operators do to a lease is recorded too. Renewals change neither holder nor fence, so they never reach it.
+//!
+//! What only the client knows travels as one setting of the transaction, `lease.run`, in the flight that opens it. It costs
+//! no round trip, works through a pooler in transaction mode, and does no harm where there is no trigger.
+//!
+//! A history that can't be written does not stand in the way of a lease: the trigger warns with [`SQLSTATE_UNWRITTEN`].
+#![forbid(unsafe_code)]
+
+mod said;
+
+use std::fmt;
+use std::time::Duration;
+
+pub use self::said::Said;
+use crate::lease::Invalid;
+use crate::sql::Table;
+
+/// The SQLSTATE of the warning about a history that can't be written. The class is that of [`crate::fencing::SQLSTATE_STALE`].
+pub const SQLSTATE_UNWRITTEN: &str = "LF002";
+
+/// How long the rows of a key are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// For this long after their end: whole seconds.
+    For(Duration),
+    /// For ever.
+    Forever,
+}
+
+impl fmt::Display for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::For(time) => write!(f, "{}", time.as_secs()),
+            Self::Forever => f.write_str("forever"),
+        }
+    }
+}
+
+/// The statement that installs the history of a table, or brings it up to date. Without `keep`, rows are kept as long as
+/// was asked for before, and else for 90 days.
+///
+/// # Errors
+/// When the name of the history would be too long for the server.
+pub fn install(table: &Table, keep: Option<Keep>) -> Result<String, Invalid> {
+    let (leases, history) = (table.quoted(), table.history()?.quoted());
+    let text = include_str!("install.sql");
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.iter().position(|line| !line.starts_with("--"));
+    let text = lines[first.unwrap_or(0)..].join("\n");
+    let literal = |name: &str| format!("'{}'", name.replace('\'', "''"));
+    let asked = keep.map_or_else(|| "NULL".to_owned(), |keep| format!("'{keep}'"));
+    // The names also appear inside dollar quotes, and may contain any character.
+    let mut text = text.replace(
+        "asked   CONSTANT pg_catalog.text := NULL;",
+        &format!("asked   CONSTANT pg_catalog.text := {asked};"),
+    );
+    for name in ["lease", "source", "body"] {
+        let tag = format!("${name}$");
+        let mut free = tag.clone();
+        while leases.contains(&free) {
+            free.insert(free.len() - 1, '_');
+        }
+        text = text.replace(&tag, &free);
+    }
+    Ok(text
+        .replace(r#"'"public"."lease_history"'"#, &literal(&history))
+        .replace(r#"'"public"."lease"'"#, &literal(&leases))
+        .replace(r#""public"."lease_history""#, &history)
+        .replace(r#""public"."lease""#, &leases))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_and_the_retention_are_filled_in() {
+        let table = Table::parse("jobs.le'ase$body$").expect("a table");
+        let text = install(&table, Some(Keep::For(Duration::from_secs(86_400)))).expect("SQL");
+        assert!(text.starts_with("DO $lease$"), "{text}");
+        assert!(
+            text.contains("asked   CONSTANT pg_catalog.text := '86400';"),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"'"jobs"."le''ase$body$"'::regclass"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"INSERT INTO "jobs"."le'ase$body$_history" AS h"#),
+            "{text}"
+        );
+        assert!(text.contains("AS $body_$\n"), "{text}");
+        assert!(!text.contains("public"), "{text}");
+        let text = install(&table, None).expect("SQL");
+        assert!(
+            text.contains("asked   CONSTANT pg_catalog.text := NULL;"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_name_that_leaves_no_room_for_the_history_is_refused() {
+        let table = Table::parse(&"x".repeat(56)).expect("a table");
+        let error = install(&table, None).expect_err("too long").to_string();
+        assert!(error.contains("55 bytes"), "{error}");
+    }
+}
