@@ -22,6 +22,9 @@ _lease() {
             lease,help)
                 cmd="lease__subcmd__help"
                 ;;
+            lease,history)
+                cmd="lease__subcmd__history"
+                ;;
             lease,init)
                 cmd="lease__subcmd__init"
                 ;;
@@ -42,6 +45,9 @@ _lease() {
                 ;;
             lease__subcmd__help,help)
                 cmd="lease__subcmd__help__subcmd__help"
+                ;;
+            lease__subcmd__help,history)
+                cmd="lease__subcmd__help__subcmd__history"
                 ;;
             lease__subcmd__help,init)
                 cmd="lease__subcmd__help__subcmd__init"
@@ -65,7 +71,7 @@ _lease() {
 
     case "${cmd}" in
         lease)
-            opts="-d -q -v -h -V --database-url --table --db-timeout --quiet --verbose --help --version run claim renew release status init help"
+            opts="-d -q -v -h -V --database-url --table --db-timeout --quiet --verbose --help --version run claim renew release status history init help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -153,7 +159,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__help)
-            opts="run claim renew release status init help"
+            opts="run claim renew release status history init help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -181,6 +187,20 @@ _lease() {
             return 0
             ;;
         lease__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__history)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -257,6 +277,52 @@ _lease() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__history)
+            opts="-d -q -v -h -V --since --limit --failed --last --overdue --format --database-url --table --db-timeout --quiet --verbose --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --since)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --overdue)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --database-url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -d)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --db-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

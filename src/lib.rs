@@ -105,6 +105,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
         Command::Renew(args) => commands::renew::renew(common, args),
         Command::Release(args) => commands::release::release(common, args),
         Command::Status(args) => commands::status::status(common, args),
+        Command::History(args) => commands::history::history(common, &args),
         Command::Init(args) => commands::init::init(common, &args),
     }
 }

@@ -24,6 +24,7 @@ pub fn sections(verb: &str) -> &'static [Section] {
         "renew" => pages::RENEW,
         "release" => pages::RELEASE,
         "status" => pages::STATUS,
+        "history" => pages::HISTORY,
         "init" => pages::INIT,
         _ => pages::MAIN,
     }

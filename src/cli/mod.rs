@@ -26,7 +26,7 @@ use crate::timing::Wait;
 
 pub use self::parse::parse;
 pub(crate) use self::parse::{RUN_USAGE, lacks};
-use self::value_parsers::{Named, code, db_timeout, hold_at_least, keep, switch, text, ttl};
+use self::value_parsers::{Named, code, count, db_timeout, hold_at_least, keep, switch, text, ttl};
 pub use self::value_parsers::{WatchArgument, duration, watch};
 pub(crate) use self::value_parsers::{shown, without_passwords};
 
@@ -131,6 +131,9 @@ pub enum Command {
     /// Show who holds what, and until when
     #[command(after_long_help = help_text::after_help("status"))]
     Status(Status),
+    /// Show what ran, where, when, and how it ended
+    #[command(after_long_help = help_text::after_help("history"))]
+    History(History),
     /// Create the lease table, or print the SQL for it
     ///
     /// Needed only if the job's role may not create tables: otherwise the first claim creates the table. Running it again
@@ -269,6 +272,10 @@ pub struct ReleaseArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named(str::parse::<Fence>))]
     pub fence: Option<Fence>,
 
+    /// Record in the history that the script ended with this code; 0 is a success
+    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "force", value_parser = Named(code))]
+    pub job_code: Option<u8>,
+
     /// Evict the current holder; with --fence, only if the term still has that fence
     ///
     /// An evicted run notices at its next heartbeat and stops its job. Until then, its job and another one may both run.
@@ -313,6 +320,47 @@ pub struct Status {
     pub keys: Vec<String>,
 }
 
+/// The formats of `history`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HistoryFormat {
+    /// Columns with a heading, with times in the time zone of TZ
+    Table,
+    /// A JSON array, one object for each run or key, with times in UTC
+    Json,
+}
+
+/// Arguments of `lease history`.
+#[derive(Args, Debug)]
+pub struct History {
+    /// Show the runs that began within this time [default: the last 20 runs]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(duration))]
+    pub since: Option<Duration>,
+
+    /// Show at most this many runs
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named(count))]
+    pub limit: Option<u32>,
+
+    /// Show only runs that failed, vanished, or lost their lease
+    #[arg(long)]
+    pub failed: bool,
+
+    /// Show the last run of each key, and when it last succeeded
+    #[arg(long, conflicts_with_all = ["since", "limit"])]
+    pub last: bool,
+
+    /// Show the keys whose last success is older than this; exit 1 if there is one, and 0 without output if not
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(duration), conflicts_with_all = ["since", "limit", "failed", "last"])]
+    pub overdue: Option<Duration>,
+
+    /// Print the runs in this format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]
+    pub format: HistoryFormat,
+
+    /// Keys to show; `*` and `?` are wildcards, `\*` and `\?` match literally [default: all]
+    #[arg(value_name = "KEY", value_parser = Named(text))]
+    pub keys: Vec<String>,
+}
+
 /// Arguments of `lease init`.
 #[derive(Args, Debug)]
 pub struct Init {
@@ -345,6 +393,7 @@ mod tests {
             | Command::Renew(_)
             | Command::Release(_)
             | Command::Status(_)
+            | Command::History(_)
             | Command::Init(_)) => panic!("{other:?}"),
         }
     }

@@ -36,7 +36,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
         Verb::Renew(renew) => renew.ttl_was_typed = typed(),
         Verb::Status(_) => only_intervals_joined_to_watch(&args)?,
         // The holder of a run is always new, and has no lease that could be shortened.
-        Verb::Run(_) | Verb::Release(_) | Verb::Init(_) => {}
+        Verb::Run(_) | Verb::Release(_) | Verb::History(_) | Verb::Init(_) => {}
     }
     Ok(cli)
 }

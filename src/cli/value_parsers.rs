@@ -123,6 +123,17 @@ pub(super) fn hold_at_least(text: &str) -> Result<Duration, Invalid> {
     in_range(text, timing::hold_at_least, HOLD_RANGE)
 }
 
+/// How many lines are wanted at most.
+pub(super) fn count(text: &str) -> Result<u32, Invalid> {
+    match text.parse() {
+        Ok(count) if count >= 1 => Ok(count),
+        Ok(_) | Err(_) => Err(Invalid::new(format!(
+            "\"{}\" is not a number of lines (write 1 or more)",
+            shown(text)
+        ))),
+    }
+}
+
 /// How long the history is kept.
 pub(super) fn keep(text: &str) -> Result<Keep, Invalid> {
     const RANGE: &str = "1h to 100years, or forever";

@@ -56,7 +56,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     if !args.no_history {
         let script = record::install(table, args.keep_history)?;
         match store.install(&script) {
-            Ok(()) => verbosity.info(format!("the history of runs in {name} is ready")),
+            Ok(()) => verbosity.info(format!("{} is ready", table.history()?.shown())),
             // The leases do without. Who has asked for a history in so many words gets an error.
             Err(failure) if args.keep_history.is_none() && failure.is_refused() => verbosity.info(
                 format!("{name} has no history of runs, or an older one: {failure}; leases work without it"),

@@ -1,6 +1,7 @@
 //! One file for each verb: arguments, then store, then outcome, then output, then exit code. No verb imports another one.
 
 pub mod claim;
+pub mod history;
 pub mod init;
 pub mod release;
 pub mod renew;

@@ -7,9 +7,16 @@ use anyhow::anyhow;
 use super::{Ending, failed, store, term, verbosity};
 use crate::cli::{Common, ReleaseArgs};
 use crate::exit::Exit;
-use crate::lease::{Eviction, Fence, Key, LeaseState, Release, Row};
+use crate::job::Ended;
+use crate::lease::{Eviction, Fence, Key, LeaseState, Release, Row, Term};
 use crate::output;
+use crate::record::{End, Said};
+use crate::sql::Pattern;
+use crate::store::{Store, Wanted};
 use crate::timing;
+
+/// How many of the newest terms of a key are looked at, to find one that has just ended.
+const TERMS_LOOKED_AT: i64 = 20;
 
 /// Releases a term, or with `--force` evicts the holder of a key.
 ///
@@ -23,6 +30,11 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
     }
     let term = term(args.key, args.holder, args.fence)?;
     let store = store(common)?.named(&term.key);
+    let said = Said {
+        ended: args.job_code.map(Ended::Code),
+        ..store.said().clone()
+    };
+    let store = store.saying(said);
     let verbosity = verbosity(common);
     let key = term.key.as_str();
     let released = store.release(&term, hold, store.limit()).map_err(|f| {
@@ -35,6 +47,16 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
     })?;
     match released {
         Release::Released => Ok(Ending::Exit(Exit::Done)),
+        Release::Expired(at) => {
+            verbosity.error(format!(
+                "{key} had expired at {at}, before it was released (renew it in time, or give a longer --ttl)"
+            ));
+            Ok(Ending::Exit(Exit::Lost))
+        }
+        Release::AlreadyReleased if let Some(by) = evicted_by(&store, &term) => {
+            verbosity.error(format!("cannot release {key}: its holder was {by}"));
+            Ok(Ending::Exit(Exit::Lost))
+        }
         Release::AlreadyReleased => {
             if hold.is_zero() {
                 verbosity.step(format!("{key} was already released"));
@@ -51,6 +73,18 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
             Ok(Ending::Exit(Exit::Lost))
         }
     }
+}
+
+/// Who has evicted the holder of this term: "evicted by ops on db-1". `None` if nobody has, or if the history does not tell.
+fn evicted_by(store: &Store, term: &Term) -> Option<String> {
+    let wanted = Wanted {
+        patterns: vec![Pattern::of_key(&term.key)],
+        limit: Some(TERMS_LOOKED_AT),
+        ..Wanted::default()
+    };
+    let runs = store.history(&wanted).ok()?;
+    let run = runs.into_iter().find(|run| run.fence == term.fence)?;
+    matches!(run.end, End::Forced(..)).then(|| output::ended(&run.end))
 }
 
 fn evict(

@@ -1,5 +1,6 @@
 //! `lease status`: who holds what, and until when.
 
+use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::lease::Key;
 use crate::output::{self, Shown, Verbosity};
+use crate::record::LastRun;
 use crate::sql::Pattern;
 use crate::store::{Failure, Listing, Store};
 
@@ -93,9 +95,17 @@ impl View {
     ) -> Result<(Vec<Shown>, Listing), Failure> {
         let mut listing =
             store.status(&self.patterns, self.free, interrupt.map(Interrupt::flag))?;
+        let last = listing.last_runs.take().unwrap_or_default();
+        let mut last: HashMap<String, LastRun> = last
+            .into_iter()
+            .map(|last| (last.run.key.clone(), last))
+            .collect();
         let mut shown: Vec<Shown> = std::mem::take(&mut listing.rows)
             .into_iter()
-            .map(Shown::Row)
+            .map(|row| {
+                let last = last.remove(&row.key).map(Box::new);
+                Shown::Row(row, last)
+            })
             .collect();
         for plain in self.patterns.iter().filter_map(|p| p.plain.as_ref()) {
             if !shown.iter().any(|s| s.key() == plain) {

@@ -1,6 +1,6 @@
 //! How an attempt on a lease can end. What is expected is a variant here; an error is what nobody planned.
 
-use super::{Fence, Grant, Row, Term};
+use super::{Fence, Grant, Row, ServerTime, Term};
 
 /// How an attempt to claim ended, when the database answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum Renewal {
 pub enum Release {
     /// It is free, or cooling.
     Released,
+    /// It is free, or cooling, and its holder had lost it before: it had expired at this time.
+    Expired(ServerTime),
     /// It had been released before; nothing changed.
     AlreadyReleased,
     /// The caller is not the holder; nothing changed.

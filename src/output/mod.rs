@@ -2,6 +2,8 @@
 //!
 //! Data goes to stdout. Messages go to stderr, one line each, and each begins with `lease: `.
 
+mod history;
+mod layout;
 mod report;
 mod status;
 mod stderr_writer;
@@ -14,6 +16,10 @@ use crate::lease::{LeaseState, Loss, Row, ServerTime, Term};
 use crate::process;
 use crate::timing::human;
 
+pub use self::history::{
+    Look, Overdue, ended, history_json, history_table, last_run, last_runs_json, last_runs_table,
+    overdue_json, overdue_table,
+};
 pub use self::report::{Level, not_released, report};
 pub use self::status::{Shown, span, status_json, status_table};
 pub use self::stderr_writer::StderrWriter;

@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{escape, harmless_json, whole_seconds};
+use super::history::{RunJson, last_run};
+use super::layout::{columns, json_array};
+use super::{escape, whole_seconds};
 use crate::lease::{LeaseState, Row, ServerTime};
+use crate::record::LastRun;
 use crate::timing::human;
 
 /// A line of `status`: a row, or a requested key without a row.
 #[derive(Clone, Debug)]
 pub enum Shown {
-    /// The row.
-    Row(Row),
+    /// The row, and the last run of its key, if that is known.
+    Row(Row, Option<Box<LastRun>>),
     /// A free key without a row.
     NoRow(String),
 }
@@ -22,7 +25,7 @@ impl Shown {
     #[must_use]
     pub fn key(&self) -> &str {
         match self {
-            Self::Row(row) => &row.key,
+            Self::Row(row, _) => &row.key,
             Self::NoRow(key) => key,
         }
     }
@@ -31,7 +34,7 @@ impl Shown {
     #[must_use]
     pub const fn is_held(&self) -> bool {
         match self {
-            Self::Row(row) => matches!(row.state, LeaseState::Held(_)),
+            Self::Row(row, _) => matches!(row.state, LeaseState::Held(_)),
             Self::NoRow(_) => false,
         }
     }
@@ -42,36 +45,25 @@ const NOTHING: &str = "-";
 /// Columns for people.
 #[must_use]
 pub fn status_table(shown: &[Shown]) -> String {
-    let head = ["KEY", "STATE", "HOLDER", "FENCE", "HELD FOR", "EXPIRES IN"].map(str::to_owned);
-    let lines: Vec<[String; 6]> = std::iter::once(head)
-        .chain(shown.iter().map(columns))
-        .collect();
-    let widths: [usize; 6] = std::array::from_fn(|c| {
-        lines
-            .iter()
-            .map(|line| line[c].chars().count())
-            .max()
-            .unwrap_or(0)
-    });
-    lines
-        .iter()
-        .map(|line| {
-            let padded: Vec<String> = line
-                .iter()
-                .zip(widths)
-                .map(|(text, width)| format!("{text}{}", " ".repeat(width - text.chars().count())))
-                .collect();
-            format!("{}\n", padded.join("  ").trim_end())
-        })
-        .collect()
+    let head = [
+        "KEY",
+        "STATE",
+        "HOLDER",
+        "FENCE",
+        "HELD FOR",
+        "EXPIRES IN",
+        "LAST RUN",
+    ];
+    columns(head, shown.iter().map(line))
 }
 
-fn columns(shown: &Shown) -> [String; 6] {
-    let Shown::Row(row) = shown else {
+fn line(shown: &Shown) -> [String; 7] {
+    let Shown::Row(row, last) = shown else {
         let nothing = NOTHING.to_owned();
         return [
             escape(shown.key()),
             LeaseState::Free.word().to_owned(),
+            nothing.clone(),
             nothing.clone(),
             nothing.clone(),
             nothing.clone(),
@@ -102,6 +94,8 @@ fn columns(shown: &Shown) -> [String; 6] {
         row.fence.to_string(),
         held_for,
         expires_in,
+        last.as_ref()
+            .map_or(NOTHING.to_owned(), |last| last_run(&last.run)),
     ]
 }
 
@@ -126,44 +120,45 @@ struct Line<'a> {
     expires_at: Option<String>,
     expires_in_ms: Option<i64>,
     held_for_ms: Option<i64>,
+    last_run: Option<RunJson<'a>>,
+    last_success: Option<String>,
 }
 
 /// A JSON array with one object on each line.
 #[must_use]
 pub fn status_json(shown: &[Shown]) -> String {
-    let lines: Vec<String> = shown
-        .iter()
-        .map(|shown| {
-            let line = match shown {
-                Shown::Row(row) => Line {
-                    key: &row.key,
-                    state: row.state.word(),
-                    holder: row.holder(),
-                    fence: Some(row.fence.get()),
-                    acquired_at: Some(row.acquired_at.to_string()),
-                    expires_at: Some(row.expires_at.to_string()),
-                    expires_in_ms: row.expires_in_ms(),
-                    // Null if there is no holder.
-                    held_for_ms: row.holder().and_then(|_| row.held_for_ms()),
-                },
-                Shown::NoRow(key) => Line {
-                    key,
-                    state: LeaseState::Free.word(),
-                    holder: None,
-                    fence: None,
-                    acquired_at: None,
-                    expires_at: None,
-                    expires_in_ms: None,
-                    held_for_ms: None,
-                },
-            };
-            serde_json::to_string(&line).expect("text and numbers have a JSON form")
-        })
-        .collect();
-    if lines.is_empty() {
-        return "[]\n".to_owned();
-    }
-    harmless_json(format!("[{}]\n", lines.join(",\n ")))
+    json_array(shown.iter().map(|shown| {
+        match shown {
+            Shown::Row(row, last) => Line {
+                key: &row.key,
+                state: row.state.word(),
+                holder: row.holder(),
+                fence: Some(row.fence.get()),
+                acquired_at: Some(row.acquired_at.to_string()),
+                expires_at: Some(row.expires_at.to_string()),
+                expires_in_ms: row.expires_in_ms(),
+                // Null if there is no holder.
+                held_for_ms: row.holder().and_then(|_| row.held_for_ms()),
+                last_run: last.as_ref().map(|last| RunJson::of(&last.run)),
+                last_success: last
+                    .as_ref()
+                    .and_then(|last| last.last_success)
+                    .map(|at| at.to_string()),
+            },
+            Shown::NoRow(key) => Line {
+                key,
+                state: LeaseState::Free.word(),
+                holder: None,
+                fence: None,
+                acquired_at: None,
+                expires_at: None,
+                expires_in_ms: None,
+                held_for_ms: None,
+                last_run: None,
+                last_success: None,
+            },
+        }
+    }))
 }
 
 #[cfg(test)]
@@ -175,7 +170,7 @@ mod tests {
     fn row(holder: &str, expires_in_ms: Option<i64>) -> Shown {
         let now = 1_796_098_343_884_123;
         let ended = now + expires_in_ms.unwrap_or(0).min(0) * 1000;
-        Shown::Row(Row::read(
+        let row = Row::read(
             (
                 "nightly".to_owned(),
                 holder.to_owned(),
@@ -184,7 +179,8 @@ mod tests {
             ServerTime::At(ended - 724_300_000),
             expires_in_ms.map_or(ServerTime::Never, |ms| ServerTime::At(now + ms * 1000)),
             ServerTime::At(now),
-        ))
+        );
+        Shown::Row(row, None)
     }
 
     #[test]

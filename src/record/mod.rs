@@ -9,14 +9,16 @@
 //! A history that can't be written does not stand in the way of a lease: the trigger warns with [`SQLSTATE_UNWRITTEN`].
 #![forbid(unsafe_code)]
 
+mod run;
 mod said;
 
 use std::fmt;
 use std::time::Duration;
 
+pub use self::run::{Culprit, End, LastRun, Run};
 pub use self::said::Said;
 use crate::lease::Invalid;
-use crate::sql::Table;
+use crate::sql::{self, Table};
 
 /// The SQLSTATE of the warning about a history that can't be written. The class is that of [`crate::fencing::SQLSTATE_STALE`].
 pub const SQLSTATE_UNWRITTEN: &str = "LF002";
@@ -39,6 +41,50 @@ impl fmt::Display for Keep {
     }
 }
 
+/// The statements that read the history of a table.
+#[derive(Clone, Debug)]
+pub struct Queries {
+    /// Terms, the newest first.
+    pub runs: String,
+    /// The same, of keys that are given in full.
+    pub runs_of_keys: String,
+    /// The last term of each key.
+    pub last: String,
+    /// Whether there is a history that this role may read.
+    pub readable: String,
+    /// The quoted name of the history.
+    pub name: String,
+    /// Its name for people.
+    pub shown: String,
+}
+
+impl Queries {
+    /// Fills in the table.
+    ///
+    /// # Errors
+    /// When the name of the history would be too long for the server.
+    pub fn new(table: &Table) -> Result<Self, Invalid> {
+        let history = table.history()?;
+        let fill = |text: &str| {
+            sql::without_comments(text)
+                .replace(HISTORY, &history.quoted())
+                .replace(LEASES, &table.quoted())
+        };
+        Ok(Self {
+            runs: fill(include_str!("runs.sql")),
+            runs_of_keys: fill(include_str!("runs_of_keys.sql")),
+            last: fill(include_str!("last.sql")),
+            readable: fill(include_str!("readable.sql")),
+            name: history.quoted(),
+            shown: history.shown(),
+        })
+    }
+}
+
+/// The names in the files.
+const LEASES: &str = r#""public"."lease""#;
+const HISTORY: &str = r#""public"."lease_history""#;
+
 /// The statement that installs the history of a table, or brings it up to date. Without `keep`, rows are kept as long as
 /// was asked for before, and else for 90 days.
 ///
@@ -47,9 +93,9 @@ impl fmt::Display for Keep {
 pub fn install(table: &Table, keep: Option<Keep>) -> Result<String, Invalid> {
     let (leases, history) = (table.quoted(), table.history()?.quoted());
     let text = include_str!("install.sql");
-    let lines: Vec<&str> = text.lines().collect();
-    let first = lines.iter().position(|line| !line.starts_with("--"));
-    let text = lines[first.unwrap_or(0)..].join("\n");
+    // Only the contract on top: the function keeps its comments.
+    let start = text.find("DO $lease$").unwrap_or(0);
+    let text = text[start..].trim_end();
     let literal = |name: &str| format!("'{}'", name.replace('\'', "''"));
     let asked = keep.map_or_else(|| "NULL".to_owned(), |keep| format!("'{keep}'"));
     // The names also appear inside dollar quotes, and may contain any character.
@@ -66,10 +112,10 @@ pub fn install(table: &Table, keep: Option<Keep>) -> Result<String, Invalid> {
         text = text.replace(&tag, &free);
     }
     Ok(text
-        .replace(r#"'"public"."lease_history"'"#, &literal(&history))
-        .replace(r#"'"public"."lease"'"#, &literal(&leases))
-        .replace(r#""public"."lease_history""#, &history)
-        .replace(r#""public"."lease""#, &leases))
+        .replace(&format!("'{HISTORY}'"), &literal(&history))
+        .replace(&format!("'{LEASES}'"), &literal(&leases))
+        .replace(HISTORY, &history)
+        .replace(LEASES, &leases))
 }
 
 #[cfg(test)]

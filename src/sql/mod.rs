@@ -112,7 +112,7 @@ impl Statements {
 }
 
 /// The statement alone: the server has no use for its contract.
-fn without_comments(text: &str) -> String {
+pub(crate) fn without_comments(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("--"));
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -1,5 +1,7 @@
 //! Keys with wildcards, as a person types them.
 
+use crate::lease::Key;
+
 /// A key as it is typed for `status`: `*` and `?` are wildcards, `\*` and `\?` are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
@@ -35,6 +37,22 @@ impl Pattern {
             }
         }
         Self { like, plain }
+    }
+
+    /// The pattern that means this key and no other.
+    #[must_use]
+    pub fn of_key(key: &Key) -> Self {
+        let mut like = String::with_capacity(key.as_str().len());
+        for c in key.as_str().chars() {
+            if matches!(c, '%' | '_' | '\\') {
+                like.push('\\');
+            }
+            like.push(c);
+        }
+        Self {
+            like,
+            plain: Some(key.as_str().to_owned()),
+        }
     }
 
     /// Whether `key` is meant; the same answer that LIKE gives.

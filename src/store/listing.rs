@@ -9,11 +9,13 @@ use postgres::types::Type;
 use super::bounded::Answer;
 use super::database::Store;
 use super::failure::Failure;
+use super::history::last_runs_if_readable;
 use super::operate::Plan;
 use super::outcome::{query, row};
 use crate::connect::Access;
 use crate::fault::Fault;
 use crate::lease::Row;
+use crate::record::{LastRun, Queries};
 use crate::sql::Pattern;
 
 /// What `status` reads.
@@ -23,6 +25,8 @@ pub struct Listing {
     pub rows: Vec<Row>,
     /// Whether the default of the fence column is unsafe: it does not follow the clock.
     pub unsafe_default: bool,
+    /// The last run of each of these keys; `None` if there is no history that this role may read.
+    pub last_runs: Option<Vec<LastRun>>,
     /// The name of the table, if it does not exist.
     pub no_table: Option<String>,
 }
@@ -53,6 +57,7 @@ impl Store {
         let name = self.table.quoted();
         let answered = self.operate(&plan, interrupt, || {
             let (statements, likes) = (Arc::clone(&self.statements), likes.clone());
+            let queries = Queries::new(&self.table).ok();
             let name = name.clone();
             move |client: &mut Client| {
                 let found = query(
@@ -60,12 +65,20 @@ impl Store {
                     &statements.status,
                     &[(&free, Type::BOOL), (&likes, Type::TEXT_ARRAY)],
                 )?;
-                let rows = found.iter().map(row).collect::<Result<_, _>>()?;
+                let rows = found.iter().map(row).collect::<Result<Vec<Row>, _>>()?;
+                let last_runs = match &queries {
+                    Some(queries) => {
+                        let keys: Vec<String> = rows.iter().map(|row| row.key.clone()).collect();
+                        last_runs_if_readable(client, queries, &keys)?
+                    }
+                    None => None,
+                };
                 let safe = query(client, &statements.fence_default, &[(&name, Type::TEXT)])?;
                 let unsafe_default = safe.first().is_some_and(|r| !r.get::<_, bool>(0));
                 Ok(Answer {
                     answer: Listing {
                         rows,
+                        last_runs,
                         unsafe_default,
                         no_table: None,
                     },

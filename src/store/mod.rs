@@ -14,11 +14,13 @@
 //! | `term` | claim, renew, release |
 //! | `evict` | release by force |
 //! | `listing` | what `status` reads |
+//! | `history` | what `history` reads |
 
 mod bounded;
 mod database;
 mod evict;
 mod failure;
+mod history;
 mod listing;
 mod operate;
 mod outcome;
@@ -28,4 +30,5 @@ mod term;
 pub use self::bounded::Sent;
 pub use self::database::{MessageSink, Reporter, Store};
 pub use self::failure::{Applied, Failure};
+pub use self::history::Wanted;
 pub use self::listing::Listing;

@@ -44,7 +44,7 @@ fn only_read<T>(answer: T) -> Result<Answer<T>, Failure> {
     })
 }
 
-fn micros(duration: Duration) -> i64 {
+pub(super) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
@@ -189,8 +189,13 @@ pub(super) fn release(
             (&hold, Type::INT8),
         ],
     )?;
-    if !rows.is_empty() {
-        return wrote(Release::Released);
+    if let Some(released) = rows.first() {
+        let expires_at = cell::<Moment>(released, "expires_at")?.0;
+        return wrote(if expires_at > cell::<Moment>(released, "now")?.0 {
+            Release::Released
+        } else {
+            Release::Expired(expires_at)
+        });
     }
     only_read(match loss(client, sql, term)? {
         Loss::Released => Release::AlreadyReleased,
@@ -300,6 +305,11 @@ pub(super) fn cell<'a, T: FromSql<'a>>(r: &'a PgRow, name: &str) -> Result<T, Fa
     })
 }
 
+/// A column of text, or of nothing.
+pub(super) fn text(r: &PgRow, name: &str) -> Result<Option<String>, Failure> {
+    Ok(cell::<Option<AnyText>>(r, name)?.map(|text| text.0))
+}
+
 /// Text as it is in the table. In a database without an encoding (SQL_ASCII) it may not be UTF-8.
 struct AnyText(String);
 
@@ -314,7 +324,7 @@ impl<'a> FromSql<'a> for AnyText {
 }
 
 /// A timestamptz. It can be infinity or -infinity, which the types of the standard library can't.
-struct Moment(ServerTime);
+pub(super) struct Moment(pub(super) ServerTime);
 
 /// Microseconds from 1970 to 2000. PostgreSQL counts from 2000.
 const EPOCH: i64 = 946_684_800_000_000;

@@ -13,7 +13,10 @@ fn init_makes_the_table_once_and_is_harmless_afterwards() {
             .output()
             .expect_code(0)
     };
-    assert_eq!(init().stderr, "lease: public.lease is ready\n");
+    assert_eq!(
+        init().stderr,
+        "lease: public.lease is ready\nlease: public.lease_history is ready\n"
+    );
     server.psql_in(&database, "INSERT INTO public.lease (key, holder, expires_at) VALUES ('k', 'h', clock_timestamp() + '1h')");
     init();
     assert_eq!(
@@ -183,7 +186,10 @@ fn the_printed_sql_means_the_same_under_any_search_path() {
         .output()
         .expect_code(0)
         .stderr;
-    assert_eq!(said, "lease: public.lease is ready\n");
+    assert_eq!(
+        said,
+        "lease: public.lease is ready\nlease: public.lease_history is ready\n"
+    );
 }
 
 #[test]

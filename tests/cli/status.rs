@@ -44,7 +44,15 @@ fn every_state_is_shown_as_documented() {
         .collect();
     assert_eq!(
         head,
-        ["KEY", "STATE", "HOLDER", "FENCE", "HELD FOR", "EXPIRES IN"]
+        [
+            "KEY",
+            "STATE",
+            "HOLDER",
+            "FENCE",
+            "HELD FOR",
+            "EXPIRES IN",
+            "LAST RUN"
+        ]
     );
     assert!(out.contains("web-3-") && out.contains(" ago"), "{out}");
 }

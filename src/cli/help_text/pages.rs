@@ -174,6 +174,10 @@ pub(super) const STATUS: &[Section] = &[
                     "EXPIRES IN",
                     "the time until the expiry; in state expired, how long ago that was",
                 ),
+                (
+                    "LAST RUN",
+                    "how the last run ended, and when; see lease-history(1)",
+                ),
             ]),
             Block::Text(
                 "A dash means that there is no such value. All times are by the server's clock. A missing table counts as a table without leases. status needs only SELECT on the table, and works on a standby.",
@@ -201,6 +205,14 @@ pub(super) const STATUS: &[Section] = &[
                     "held_for_ms",
                     "milliseconds since the grant, or from the grant to the expiry once that has passed; null if there is no holder",
                 ),
+                (
+                    "last_run",
+                    "the last run as an object, as lease-history(1) describes it; null if there is no history that the role may read",
+                ),
+                (
+                    "last_success",
+                    "the time of the last success, in RFC 3339 and UTC; null if there is none",
+                ),
             ]),
         ],
     },
@@ -211,6 +223,126 @@ pub(super) const STATUS: &[Section] = &[
             Block::Code("lease status -q --exit-code nightly"),
             Block::Text("The keys of one service, as JSON:"),
             Block::Code("lease status --format json 'billing-*'"),
+        ],
+    },
+    VARIABLES,
+    EXIT,
+];
+
+pub(super) const HISTORY: &[Section] = &[
+    Section {
+        title: "COLUMNS",
+        blocks: &[
+            Block::Terms(&[
+                ("KEY", "the key"),
+                (
+                    "STARTED",
+                    "when the lease was granted, in the time zone of TZ",
+                ),
+                (
+                    "TOOK",
+                    "the time from the grant to the end; a dash if the holder vanished, since nobody knows when",
+                ),
+                ("HOLDER", "the holder"),
+                (
+                    "LAST SUCCESS",
+                    "with --last and --overdue: the end of the last run that succeeded",
+                ),
+                ("ENDED", "how the run ended"),
+            ]),
+            Block::Text("ENDED is one of these:"),
+            Block::Terms(&[
+                (
+                    "exit N",
+                    "the job ended with code N, and the lease was released; exit 0 is a success",
+                ),
+                (
+                    "signal N",
+                    "signal N ended the job, and the lease was released",
+                ),
+                ("running", "the holder has the lease"),
+                (
+                    "released",
+                    "the lease was released; how the job ended is not known, as in a script without --job-code",
+                ),
+                (
+                    "vanished",
+                    "the lease expired, and the holder was not heard of again",
+                ),
+                (
+                    "evicted",
+                    "somebody else ended the term: with release --force, or with a statement of their own",
+                ),
+                ("lost", "the holder released the lease after it had expired"),
+                ("row deleted", "somebody deleted the row of the lease"),
+            ]),
+            Block::Text(
+                "All times are by the server's clock. A failure is red at a terminal, unless NO_COLOR is set. history needs SELECT on the lease table and on its history, and works on a standby.",
+            ),
+        ],
+    },
+    Section {
+        title: "JSON",
+        blocks: &[
+            Block::Text(
+                "With --format json, history prints an array with one object for each run. A field without a value is null. Times are in RFC 3339 and UTC.",
+            ),
+            Block::Terms(&[
+                ("key", "the key"),
+                ("fence", "the fence, a number"),
+                ("holder", "the holder"),
+                (
+                    "host, pid",
+                    "the machine and the process that claimed, if it was lease",
+                ),
+                ("program", "the file name of the job, without its arguments"),
+                ("acquired_at", "the time of the grant"),
+                ("ended_at", "the time of the end; null while it runs"),
+                (
+                    "took_ms",
+                    "milliseconds from the grant to the end, or to now while it runs; null if the holder vanished",
+                ),
+                (
+                    "ended",
+                    "running, released, forced, expired, lost or deleted",
+                ),
+                (
+                    "ended_by",
+                    "for forced and deleted: role, host and pid of who did it",
+                ),
+                ("exit_code, exit_signal", "how the job ended"),
+                (
+                    "success",
+                    "whether the job ended with code 0, and its lease was released",
+                ),
+            ]),
+            Block::Text(
+                "With --last and --overdue, there is one object for each key: key, last_run (such an object, or null) and last_success (a time, or null).",
+            ),
+        ],
+    },
+    Section {
+        title: "THE HISTORY",
+        blocks: &[
+            Block::Text(
+                "A trigger on the lease table writes one row for each term into the table public.lease_history. So other programs that share the table, and statements by hand, are recorded too. If the history cannot be written, lease warns once, and the lease is not affected.",
+            ),
+            Block::Text(
+                "The first claim creates the history together with the lease table. For a lease table that existed before, its owner runs lease init. Rows are kept for 90 days (lease init --keep-history); older ones of a key are removed when it is claimed. The last success of a key is always kept.",
+            ),
+        ],
+    },
+    Section {
+        title: "EXAMPLES",
+        blocks: &[
+            Block::Text("Did the nightly job run, and how did it end?"),
+            Block::Code("lease history nightly"),
+            Block::Text("All jobs at a glance:"),
+            Block::Code("lease history --last"),
+            Block::Text(
+                "Alert if a job has not succeeded for 26 hours. cron mails the output of this line. There is none if all is well. It also finds a job that hangs, while its other runs are skipped:",
+            ),
+            Block::Code("0 9 * * *  lease history --overdue 26h nightly backup"),
         ],
     },
     VARIABLES,

@@ -144,8 +144,15 @@ impl Supervisor {
     ) -> Phase {
         let loss = match answer {
             // A try whose answer was lost has found the term, after the job had ended. Whatever came next came after it.
-            Release::AlreadyReleased | Release::Lost(_) if releasing.is_unknown => None,
+            Release::AlreadyReleased | Release::Expired(_) | Release::Lost(_)
+                if releasing.is_unknown =>
+            {
+                None
+            }
             Release::Released => None,
+            // The job had ended in time, and only its release was late; unless somebody had moved the expiry.
+            Release::Expired(at) if at >= releasing.held.granted.grant.expires_at => None,
+            Release::Expired(_) => Some(Loss::Expired),
             // Nobody has asked in this run's name before, so it was somebody else.
             Release::AlreadyReleased => Some(Loss::Released),
             Release::Lost(loss) => {

@@ -1,0 +1,296 @@
+//! The history of runs, for people and as JSON.
+
+use std::io::IsTerminal as _;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::layout::{columns, json_array};
+use super::{escape, span};
+use crate::job::Ended;
+use crate::lease::ServerTime;
+use crate::record::{Culprit, End, LastRun, Run};
+
+const NOTHING: &str = "-";
+
+/// How times and failures are shown.
+pub struct Look {
+    zone: TimeZone,
+    colour: bool,
+}
+
+impl Look {
+    /// In the time zone of the person who asks (TZ). Failures are red at a terminal, unless NO_COLOR or TERM=dumb says no.
+    #[must_use]
+    pub fn of_this_terminal() -> Self {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Self {
+            zone: TimeZone::system(),
+            colour: std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb,
+        }
+    }
+
+    fn time(&self, time: ServerTime) -> String {
+        let ServerTime::At(micros) = time else {
+            return time.to_string();
+        };
+        Timestamp::from_microsecond(micros).map_or_else(
+            |_| time.to_string(),
+            |at| {
+                at.to_zoned_datetime(self.zone.clone())
+                    .strftime("%Y-%m-%d %H:%M:%S")
+                    .to_string()
+            },
+        )
+    }
+
+    fn clock(&self, time: ServerTime) -> String {
+        let text = self.time(time);
+        text.split_once(' ')
+            .map_or(text.clone(), |(_, clock)| clock.to_owned())
+    }
+
+    fn failure(&self, is_failure: bool, text: String) -> String {
+        if is_failure && self.colour {
+            format!("\u{1b}[31m{text}\u{1b}[0m")
+        } else {
+            text
+        }
+    }
+
+    fn ended(&self, run: &Run) -> String {
+        match &run.end {
+            End::Expired(at) => format!("vanished; expired {}", self.clock(*at)),
+            End::Running
+            | End::Released(..)
+            | End::Forced(..)
+            | End::Lost(..)
+            | End::Deleted(..) => ended(&run.end),
+        }
+    }
+}
+
+/// How a run ended, in a few words.
+#[must_use]
+pub fn ended(end: &End) -> String {
+    let by = |what: &str, culprit: &Culprit| {
+        let mut text = what.to_owned();
+        if let Some(role) = &culprit.role {
+            text.push_str(&format!(" by {}", escape(role)));
+        }
+        if let Some(host) = &culprit.host {
+            text.push_str(&format!(" on {}", escape(host)));
+        }
+        text
+    };
+    match end {
+        End::Running => "running".to_owned(),
+        End::Released(_, None) => "released".to_owned(),
+        End::Released(_, Some(job)) => job_end(*job),
+        End::Forced(_, culprit) => by("evicted", culprit),
+        End::Expired(_) => "vanished".to_owned(),
+        End::Lost(_, None) => "lost".to_owned(),
+        End::Lost(_, Some(job)) => format!("lost; {}", job_end(*job)),
+        End::Deleted(_, culprit) => by("row deleted", culprit),
+    }
+}
+
+fn job_end(job: Ended) -> String {
+    match job {
+        Ended::Code(code) => format!("exit {code}"),
+        Ended::Signal(signal) => format!("signal {signal}"),
+    }
+}
+
+fn ago(time: ServerTime, now: ServerTime) -> String {
+    match now.millis_since(time) {
+        Some(ms) => format!("{} ago", span(Some(ms.max(0)))),
+        None => time.to_string(),
+    }
+}
+
+fn took(run: &Run) -> String {
+    run.took_ms()
+        .map_or(NOTHING.to_owned(), |ms| span(Some(ms)))
+}
+
+/// Runs, a line each.
+#[must_use]
+pub fn history_table(runs: &[Run], look: &Look) -> String {
+    let head = ["KEY", "STARTED", "TOOK", "HOLDER", "ENDED"];
+    let lines = runs.iter().map(|run| {
+        [
+            escape(&run.key),
+            look.time(run.acquired_at),
+            took(run),
+            escape(&run.holder),
+            look.failure(run.end.is_failure(), look.ended(run)),
+        ]
+    });
+    columns(head, lines)
+}
+
+/// The last run of each key, and its last success.
+#[must_use]
+pub fn last_runs_table(last: &[LastRun], look: &Look) -> String {
+    let head = ["KEY", "STARTED", "TOOK", "HOLDER", "LAST SUCCESS", "ENDED"];
+    let lines = last.iter().map(|last| {
+        let run = &last.run;
+        [
+            escape(&run.key),
+            look.time(run.acquired_at),
+            took(run),
+            escape(&run.holder),
+            last.last_success
+                .map_or("never".to_owned(), |at| ago(at, run.now)),
+            look.failure(run.end.is_failure(), look.ended(run)),
+        ]
+    });
+    columns(head, lines)
+}
+
+/// A key that has not succeeded for too long; without a run if it has none.
+#[derive(Clone, Debug)]
+pub struct Overdue {
+    /// The key.
+    pub key: String,
+    /// Its last run.
+    pub last: Option<LastRun>,
+}
+
+/// Keys that are overdue: when each has last succeeded, and what became of it since.
+#[must_use]
+pub fn overdue_table(overdue: &[Overdue], look: &Look) -> String {
+    let head = ["KEY", "LAST SUCCESS", "LAST RUN"];
+    let lines = overdue.iter().map(|overdue| {
+        let Some(last) = &overdue.last else {
+            return [
+                escape(&overdue.key),
+                "never".to_owned(),
+                "it has never run".to_owned(),
+            ];
+        };
+        let run = &last.run;
+        let success = last.last_success.map_or("never".to_owned(), |at| {
+            format!("{} ({})", look.time(at), ago(at, run.now))
+        });
+        let now = if run.end == End::Running {
+            format!("{} has held it for {}", escape(&run.holder), took(run))
+        } else {
+            format!("{}, {}", look.ended(run), ago(run.acquired_at, run.now))
+        };
+        [escape(&overdue.key), success, now]
+    });
+    columns(head, lines)
+}
+
+/// The last run of a key as the column of `status`: `exit 0, 3h ago`.
+#[must_use]
+pub fn last_run(run: &Run) -> String {
+    match run.end.at() {
+        Some(at) => format!("{}, {}", ended(&run.end), ago(at, run.now)),
+        None => "running".to_owned(),
+    }
+}
+
+/// A run as the JSON shows it.
+#[derive(Serialize)]
+pub(super) struct RunJson<'a> {
+    key: &'a str,
+    fence: i64,
+    holder: &'a str,
+    host: Option<&'a str>,
+    pid: Option<i32>,
+    program: Option<&'a str>,
+    acquired_at: String,
+    ended_at: Option<String>,
+    took_ms: Option<i64>,
+    ended: &'static str,
+    ended_by: Option<CulpritJson<'a>>,
+    exit_code: Option<u8>,
+    exit_signal: Option<i32>,
+    success: bool,
+}
+
+#[derive(Serialize)]
+struct CulpritJson<'a> {
+    role: Option<&'a str>,
+    host: Option<&'a str>,
+    pid: Option<i32>,
+}
+
+impl<'a> RunJson<'a> {
+    pub(super) fn of(run: &'a Run) -> Self {
+        let (exit_code, exit_signal) = match run.end.job() {
+            Some(Ended::Code(code)) => (Some(code), None),
+            Some(Ended::Signal(signal)) => (None, Some(signal.number())),
+            None => (None, None),
+        };
+        Self {
+            key: &run.key,
+            fence: run.fence.get(),
+            holder: &run.holder,
+            host: run.host.as_deref(),
+            pid: run.pid,
+            program: run.program.as_deref(),
+            acquired_at: run.acquired_at.to_string(),
+            ended_at: run.end.at().map(|at| at.to_string()),
+            took_ms: run.took_ms(),
+            ended: run.end.word(),
+            ended_by: run.end.culprit().map(|culprit| CulpritJson {
+                role: culprit.role.as_deref(),
+                host: culprit.host.as_deref(),
+                pid: culprit.pid,
+            }),
+            exit_code,
+            exit_signal,
+            success: run.end.is_success(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LastJson<'a> {
+    key: &'a str,
+    last_run: Option<RunJson<'a>>,
+    last_success: Option<String>,
+}
+
+impl<'a> LastJson<'a> {
+    fn of(key: &'a str, last: Option<&'a LastRun>) -> Self {
+        Self {
+            key,
+            last_run: last.map(|last| RunJson::of(&last.run)),
+            last_success: last
+                .and_then(|last| last.last_success)
+                .map(|at| at.to_string()),
+        }
+    }
+}
+
+/// A JSON array with one run on each line.
+#[must_use]
+pub fn history_json(runs: &[Run]) -> String {
+    json_array(runs.iter().map(RunJson::of))
+}
+
+/// A JSON array with one key on each line: its last run, and its last success.
+#[must_use]
+pub fn last_runs_json(last: &[LastRun]) -> String {
+    json_array(
+        last.iter()
+            .map(|last| LastJson::of(&last.run.key, Some(last))),
+    )
+}
+
+/// The same for keys that are overdue.
+#[must_use]
+pub fn overdue_json(overdue: &[Overdue]) -> String {
+    json_array(
+        overdue
+            .iter()
+            .map(|overdue| LastJson::of(&overdue.key, overdue.last.as_ref())),
+    )
+}

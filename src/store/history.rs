@@ -1,0 +1,212 @@
+//! What `history` reads.
+
+use std::time::Duration;
+
+use postgres::types::Type;
+use postgres::{Client, Row as PgRow};
+
+use super::bounded::Answer;
+use super::database::Store;
+use super::failure::Failure;
+use super::operate::Plan;
+use super::outcome::{Moment, cell, micros, query, text};
+use crate::connect::Access;
+use crate::fault::Fault;
+use crate::job::{Ended, Signal};
+use crate::lease::{Fence, ServerTime};
+use crate::record::{Culprit, End, LastRun, Queries, Run};
+use crate::sql::{self, Pattern};
+
+/// Which terms are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The keys; all, if there are none.
+    pub patterns: Vec<Pattern>,
+    /// Only terms that began within this time.
+    pub since: Option<Duration>,
+    /// Only terms that have failed.
+    pub failed: bool,
+    /// At most so many.
+    pub limit: Option<i64>,
+}
+
+impl Store {
+    /// The terms that are wanted, the newest first.
+    ///
+    /// # Errors
+    /// When the database can't be reached, does not answer in time, or refuses; when there is no history.
+    pub fn history(&self, wanted: &Wanted) -> Result<Vec<Run>, Failure> {
+        let (plain, likes) = keys(&wanted.patterns);
+        let (since, failed, limit) = (wanted.since.map(micros), wanted.failed, wanted.limit);
+        self.read_history(move |client, queries| {
+            // Keys that are given in full are looked up; one with wildcards among them needs a search.
+            let (statement, keys) = match (plain, likes) {
+                (Some(plain), _) => (&queries.runs_of_keys, Some(plain)),
+                (None, likes) => (&queries.runs, likes),
+            };
+            let rows = query(
+                client,
+                statement,
+                &[
+                    (&keys, Type::TEXT_ARRAY),
+                    (&since, Type::INT8),
+                    (&failed, Type::BOOL),
+                    (&limit, Type::INT8),
+                ],
+            )?;
+            rows.iter().map(run).collect()
+        })
+    }
+
+    /// The last run of each key that matches, by key.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    pub fn last_runs(&self, patterns: &[Pattern]) -> Result<Vec<LastRun>, Failure> {
+        let (plain, likes) = keys(patterns);
+        self.read_history(move |client, queries| {
+            let likes = if plain.is_some() { None } else { likes };
+            last_runs(client, queries, plain.as_ref(), likes.as_ref())
+        })
+    }
+
+    fn read_history<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Client, &Queries) -> Result<T, Failure> + Clone + Send + 'static,
+    ) -> Result<T, Failure> {
+        let queries = Queries::new(&self.table)
+            .map_err(|reason| Failure::new(Fault::Refused, reason.to_string()))?;
+        let plan = Plan {
+            what: "history",
+            access: Access::Read,
+            limit: self.limit,
+            idle: self.limit,
+            says: false,
+            repeatable: true,
+            keeps_half: false,
+        };
+        let answered = self.operate(&plan, None, || {
+            let (queries, work) = (queries.clone(), work.clone());
+            move |client: &mut Client| {
+                Ok(Answer {
+                    answer: work(client, &queries)?,
+                    wrote: false,
+                })
+            }
+        });
+        let (role, shown) = (sql::quote(self.settings.user()), &queries.shown);
+        match answered {
+            Ok(sent) => Ok(sent.answer),
+            Err(failure) if failure.fault == Fault::NoTable => Err(Failure::new(
+                Fault::Refused,
+                format!(
+                    "{shown} does not exist (`lease init`, run by the owner of the lease table, creates it)"
+                ),
+            )),
+            Err(failure) if failure.fault == Fault::Denied => Err(failure.advise(&format!(
+                "GRANT SELECT ON {}, {shown} TO {role}",
+                self.table.shown()
+            ))),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// Keys that are all given in full, or else LIKE patterns; neither, if every key is meant.
+fn keys(patterns: &[Pattern]) -> (Option<Vec<String>>, Option<Vec<String>>) {
+    if patterns.is_empty() {
+        return (None, None);
+    }
+    let plain: Option<Vec<String>> = patterns.iter().map(|p| p.plain.clone()).collect();
+    let likes = patterns.iter().map(|p| p.like.clone()).collect();
+    (plain, Some(likes))
+}
+
+/// The last run of each key, if there is a history that can be read.
+pub(super) fn last_runs_if_readable(
+    client: &mut Client,
+    queries: &Queries,
+    keys: &[String],
+) -> Result<Option<Vec<LastRun>>, Failure> {
+    let readable = query(client, &queries.readable, &[(&queries.name, Type::TEXT)])?;
+    if readable
+        .first()
+        .and_then(|row| row.get::<_, Option<bool>>(0))
+        != Some(true)
+    {
+        return Ok(None);
+    }
+    let keys = keys.to_vec();
+    last_runs(client, queries, Some(&keys), None).map(Some)
+}
+
+fn last_runs(
+    client: &mut Client,
+    queries: &Queries,
+    keys: Option<&Vec<String>>,
+    likes: Option<&Vec<String>>,
+) -> Result<Vec<LastRun>, Failure> {
+    let rows = query(
+        client,
+        &queries.last,
+        &[(&keys, Type::TEXT_ARRAY), (&likes, Type::TEXT_ARRAY)],
+    )?;
+    rows.iter()
+        .map(|row| {
+            Ok(LastRun {
+                run: run(row)?,
+                last_success: time(row, "last_success")?,
+            })
+        })
+        .collect()
+}
+
+fn run(r: &PgRow) -> Result<Run, Failure> {
+    let now = cell::<Moment>(r, "now")?.0;
+    Ok(Run {
+        key: text(r, "key")?.unwrap_or_default(),
+        fence: Fence::from_row(cell(r, "fence")?),
+        holder: text(r, "holder")?.unwrap_or_default(),
+        host: text(r, "host")?,
+        pid: cell(r, "pid")?,
+        program: text(r, "program")?,
+        acquired_at: cell::<Moment>(r, "acquired_at")?.0,
+        end: end(r, now)?,
+        now,
+    })
+}
+
+fn end(r: &PgRow, now: ServerTime) -> Result<End, Failure> {
+    let job = match (
+        cell::<Option<i32>>(r, "exit_code")?,
+        cell::<Option<i32>>(r, "exit_signal")?,
+    ) {
+        (Some(code), _) => u8::try_from(code).ok().map(Ended::Code),
+        (None, Some(signal)) => Some(Ended::Signal(Signal::new(signal))),
+        (None, None) => None,
+    };
+    let Some(at) = time(r, "ended_at")? else {
+        return Ok(match time(r, "expires_at")? {
+            Some(expires_at) if expires_at > now => End::Running,
+            Some(expires_at) => End::Expired(expires_at),
+            // Its row is gone, and nobody has seen that.
+            None => End::Deleted(now, Culprit::default()),
+        });
+    };
+    let culprit = Culprit {
+        role: text(r, "ended_by")?,
+        host: text(r, "ended_by_host")?,
+        pid: cell(r, "ended_by_pid")?,
+    };
+    Ok(match text(r, "ended")?.as_deref() {
+        Some("forced") => End::Forced(at, culprit),
+        Some("expired") => End::Expired(at),
+        Some("lost") => End::Lost(at, job),
+        Some("deleted") => End::Deleted(at, culprit),
+        Some(_) | None => End::Released(at, job),
+    })
+}
+
+fn time(r: &PgRow, name: &str) -> Result<Option<ServerTime>, Failure> {
+    Ok(cell::<Option<Moment>>(r, name)?.map(|moment| moment.0))
+}
