@@ -188,8 +188,8 @@ mod tests {
         let table = status_table(&[row("web-3-5f0c9a1e77b2", Some(48_700))]);
         assert_eq!(
             table,
-            "KEY      STATE  HOLDER              FENCE             HELD FOR  EXPIRES IN\n\
-             nightly  held   web-3-5f0c9a1e77b2  1796098343884123  12m 4s    48s\n"
+            "KEY      STATE  HOLDER              FENCE             HELD FOR  EXPIRES IN  LAST RUN\n\
+             nightly  held   web-3-5f0c9a1e77b2  1796098343884123  12m 4s    48s         -\n"
         );
     }
 
@@ -203,9 +203,9 @@ mod tests {
         ]);
         assert!(table.contains("3m 20s ago"), "{table}");
         assert!(table.contains("cooling  -"), "{table}");
-        assert!(table.contains("  never\n"), "{table}");
+        assert!(table.contains("  never       -\n"), "{table}");
         assert!(
-            table.ends_with("k        free     -       -                 -         -\n"),
+            table.ends_with("k        free     -       -                 -         -           -\n"),
             "{table}"
         );
     }

@@ -15,4 +15,4 @@ UPDATE "public"."lease" AS l
           FROM (SELECT term.now, least(l.acquired_at, term.now - interval '1 microsecond') AS began) AS e)
   FROM term
  WHERE l.key = term.key AND l.holder = $2 AND l.fence = $3
-RETURNING term.expires_at, term.now
+RETURNING l.key, term.expires_at, term.now

@@ -6,6 +6,7 @@ mod support;
 mod claim;
 mod database_faults;
 mod hints;
+mod history;
 mod init;
 mod readme;
 mod release;

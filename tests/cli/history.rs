@@ -1,0 +1,272 @@
+//! `lease history`, and what `status` and `release` know from it.
+
+use nix::sys::signal::Signal;
+
+use crate::support::{Lease, key, shared, until};
+use crate::{claimed, database, lease, with_term, with_term_and};
+
+fn json(args: &[&str]) -> Vec<serde_json::Value> {
+    let out = lease(args).output().expect_code(0);
+    serde_json::from_str(&out.stdout).expect("a JSON array")
+}
+
+fn run(key: &str, script: &str) -> Lease {
+    lease(&["run", key, "--", "sh", "-c", script])
+}
+
+/// The last column, the newest run first.
+fn ends(args: &[&str]) -> Vec<String> {
+    let out = lease(args).output().expect_code(0).stdout;
+    out.lines()
+        .skip(1)
+        .map(|line| {
+            line.rsplit("  ")
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn the_runs_of_a_key_are_shown_newest_first_with_how_they_ended() {
+    let key = key();
+    run(&key, "exit 3").output().expect_code(3);
+    run(&key, "kill -USR1 $$").output();
+    run(&key, "exit 0").output().expect_code(0);
+    let out = lease(&["history", &key]).output().expect_code(0).stdout;
+    let head: Vec<&str> = out
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    assert_eq!(head, ["KEY", "STARTED", "TOOK", "HOLDER", "ENDED"]);
+    let signal = format!("signal {}", Signal::SIGUSR1 as i32);
+    assert_eq!(ends(&["history", &key]), ["exit 0", &signal, "exit 3"]);
+    assert_eq!(ends(&["history", "--failed", &key]), [&signal, "exit 3"]);
+    assert_eq!(ends(&["history", "--limit", "1", &key]), ["exit 0"]);
+    assert_eq!(ends(&["history", "--since", "1h", &key]).len(), 3);
+    assert_eq!(ends(&["history", &format!("{key}*")]).len(), 3);
+    assert_eq!(ends(&["history", "--last", &key]), ["exit 0"]);
+}
+
+#[test]
+fn a_run_as_json_says_who_ran_what_where() {
+    let key = key();
+    run(&key, "exit 7").output().expect_code(7);
+    let runs = json(&["history", "--format", "json", &key]);
+    assert_eq!(runs.len(), 1);
+    let host = hostname::get().expect("a name");
+    assert_eq!(runs[0]["host"], host.to_string_lossy().into_owned());
+    assert_eq!(runs[0]["program"], "sh");
+    assert_eq!(runs[0]["ended"], "released");
+    assert_eq!(runs[0]["exit_code"], 7);
+    assert_eq!(runs[0]["success"], false);
+    assert!(runs[0]["took_ms"].is_number() && runs[0]["pid"].is_number());
+    let started = runs[0]["acquired_at"].as_str().unwrap_or_default();
+    assert!(started.ends_with('Z'), "{started}");
+}
+
+#[test]
+fn a_run_that_goes_on_is_running_and_one_whose_holder_vanished_is_told_before_anybody_claims() {
+    let key = key();
+    claimed(&key, &["--ttl", "2s"]);
+    assert_eq!(ends(&["history", &key]), ["running"]);
+    assert_eq!(ends(&["history", "--failed", &key]), [""; 0]);
+    until("it has expired", || {
+        ends(&["history", &key])[0].starts_with("vanished; expired ")
+    });
+    assert_eq!(ends(&["history", "--failed", &key]).len(), 1);
+    let runs = json(&["history", "--format", "json", &key]);
+    assert_eq!(runs[0]["ended"], "expired");
+    assert_eq!(runs[0]["took_ms"], serde_json::Value::Null);
+}
+
+#[test]
+fn times_are_in_the_time_zone_of_the_person_who_asks() {
+    let key = key();
+    run(&key, "exit 0").output().expect_code(0);
+    let hour = |zone: &str| -> i64 {
+        let out = lease(&["history", &key])
+            .env("TZ", zone)
+            .output()
+            .expect_code(0)
+            .stdout;
+        let line = out.lines().nth(1).expect("a run").to_owned();
+        let clock = line.split_whitespace().nth(2).expect("a time");
+        clock[..2].parse().expect("an hour")
+    };
+    let (here, there) = (hour("UTC0"), hour("<+03>-3"));
+    assert_eq!((there - here).rem_euclid(24), 3);
+}
+
+#[test]
+fn colour_is_for_terminals_only() {
+    let key = key();
+    run(&key, "exit 1").output().expect_code(1);
+    let out = lease(&["history", &key]).output().expect_code(0).stdout;
+    assert!(!out.contains('\u{1b}'), "{out:?}");
+}
+
+#[test]
+fn overdue_is_silent_while_all_is_well_and_names_the_keys_that_are_not() {
+    let (good, bad, never) = (key(), key(), key());
+    run(&good, "exit 0").output().expect_code(0);
+    run(&good, "exit 4").output().expect_code(4);
+    run(&bad, "exit 5").output().expect_code(5);
+    let out = lease(&["history", "--overdue", "1h", &good]).output();
+    let out = out.expect_code(0);
+    assert_eq!((out.stdout.as_str(), out.stderr.as_str()), ("", ""));
+    let out = lease(&["history", "--overdue", "1h", &good, &bad, &never])
+        .output()
+        .expect_code(1)
+        .stdout;
+    assert!(!out.contains(&good), "{out}");
+    let line = |key: &str| {
+        let found = out.lines().find(|line| line.starts_with(key));
+        found.map(str::to_owned).expect("a line")
+    };
+    assert!(line(&bad).contains("never") && line(&bad).contains("exit 5, "));
+    assert!(line(&never).contains("it has never run"));
+    until("the success is older than that", || {
+        lease(&["history", "--overdue", "1ms", &good]).output().code == Some(1)
+    });
+}
+
+#[test]
+fn a_job_that_hangs_is_overdue_and_its_holder_is_named() {
+    let key = key();
+    let term = claimed(&key, &["--name", "web-1"]);
+    let out = lease(&["history", "--overdue", "1h", &key])
+        .output()
+        .expect_code(1)
+        .stdout;
+    assert!(
+        out.contains(&format!("{} has held it for ", term.holder)),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_script_says_how_it_ended_when_it_releases() {
+    let key = key();
+    let term = claimed(&key, &[]);
+    with_term("release", &term).output().expect_code(0);
+    assert_eq!(ends(&["history", &key]), ["released"]);
+    let term = claimed(&key, &[]);
+    with_term_and(&["release", "--job-code", "0"], &term)
+        .output()
+        .expect_code(0);
+    assert_eq!(ends(&["history", &key])[0], "exit 0");
+}
+
+#[test]
+fn a_release_of_a_term_that_had_expired_or_was_evicted_says_so_and_is_76() {
+    let key = key();
+    let term = claimed(&key, &["--ttl", "1s"]);
+    until("it has expired", || {
+        ends(&["history", &key])[0].starts_with("vanished")
+    });
+    let out = with_term("release", &term).output().expect_code(76);
+    assert!(
+        out.stderr.contains(&format!("{key} had expired at ")),
+        "{out:?}"
+    );
+    assert_eq!(ends(&["history", &key]), ["lost"]);
+    let term = claimed(&key, &[]);
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    let out = with_term("release", &term).output().expect_code(76);
+    let host = hostname::get().expect("a name");
+    assert!(
+        out.stderr.contains(&format!(
+            "its holder was evicted by postgres on {}",
+            host.to_string_lossy()
+        )),
+        "{out:?}"
+    );
+    // Its own release may be repeated.
+    let term = claimed(&key, &[]);
+    with_term("release", &term).output().expect_code(0);
+    with_term("release", &term).output().expect_code(0);
+}
+
+#[test]
+fn a_run_whose_expiry_was_moved_into_the_past_by_hand_has_lost_its_lease() {
+    let key = key();
+    let server = shared();
+    let job = "echo works; read line; exit 5";
+    let running = lease(&["run", "--ttl", "1m", &key, "--", "sh", "-c", job])
+        .open_input()
+        .spawn();
+    running.wait_for_line("works");
+    server.psql(&format!(
+        "UPDATE public.lease SET (acquired_at, expires_at) = (clock_timestamp() - interval '2s', clock_timestamp() - interval '1s') WHERE key = {}",
+        crate::literal(&key)
+    ));
+    running.close_input();
+    let out = running.wait().expect_code(76);
+    assert!(
+        out.stderr.contains("before the job ended with code 5"),
+        "{out:?}"
+    );
+}
+
+#[test]
+fn status_shows_how_the_last_run_ended_and_when_the_last_success_was() {
+    let key = key();
+    run(&key, "exit 0").output().expect_code(0);
+    run(&key, "exit 3").output().expect_code(3);
+    let out = lease(&["status", &key]).output().expect_code(0).stdout;
+    assert!(
+        out.contains("exit 3, ") && out.trim_end().ends_with(" ago"),
+        "{out}"
+    );
+    let leases = json(&["status", "--format", "json", &key]);
+    assert_eq!(leases[0]["last_run"]["exit_code"], 3);
+    let success = leases[0]["last_success"].as_str().expect("a time");
+    let failed = leases[0]["last_run"]["acquired_at"].as_str();
+    assert!(Some(success) <= failed, "{success} {failed:?}");
+}
+
+#[test]
+fn without_a_history_status_works_and_history_says_what_to_do() {
+    let server = shared();
+    let database = database(server);
+    let url = server.url_for("postgres", &database);
+    let here = |args: &[&str]| Lease::new(args).url(&url);
+    here(&["init", "--no-history"]).output().expect_code(0);
+    here(&["run", "k", "--", "true"]).output().expect_code(0);
+    let out = here(&["status", "--all"]).output().expect_code(0);
+    assert!(out.stdout.trim_end().ends_with(" -"), "{out:?}");
+    let out = here(&["history"]).output().expect_code(69);
+    assert!(
+        out.stderr.contains("public.lease_history does not exist")
+            && out.stderr.contains("lease init"),
+        "{out:?}"
+    );
+    here(&["init"]).output().expect_code(0);
+    let out = here(&["history"]).output().expect_code(0);
+    assert_eq!(out.stderr, "lease: no runs\n");
+}
+
+#[test]
+fn a_role_without_a_right_on_the_history_is_told_which() {
+    let server = shared();
+    let database = database(server);
+    let url = server.url_for("postgres", &database);
+    Lease::new(["init"]).url(&url).output().expect_code(0);
+    server.psql_in(
+        &database,
+        "CREATE ROLE history_reader LOGIN; GRANT SELECT ON public.lease TO history_reader",
+    );
+    let url = server.url_for("history_reader", &database);
+    let out = Lease::new(["history"]).url(&url).output().expect_code(69);
+    assert!(
+        out.stderr
+            .contains(r#"GRANT SELECT ON public.lease, public.lease_history TO "history_reader""#),
+        "{out:?}"
+    );
+    Lease::new(["status"]).url(&url).output().expect_code(0);
+}
