@@ -365,7 +365,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__release)
-            opts="-d -q -v -h -V --hold-at-least --holder --fence --force --database-url --table --db-timeout --quiet --verbose --help --version"
+            opts="-d -q -v -h -V --hold-at-least --holder --fence --job-code --force --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -380,6 +380,10 @@ _lease() {
                     return 0
                     ;;
                 --fence)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --job-code)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

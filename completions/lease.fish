@@ -84,6 +84,7 @@ complete -c lease -n "__fish_lease_using_subcommand renew" -s V -l version -d 'P
 complete -c lease -n "__fish_lease_using_subcommand release" -l hold-at-least -d 'Keep the key closed until this long after the claim (at most 30days)' -r
 complete -c lease -n "__fish_lease_using_subcommand release" -l holder -d 'Release the term of this holder [default: LEASE_HOLDER]' -r
 complete -c lease -n "__fish_lease_using_subcommand release" -l fence -d 'Release the term with this fence [default: FENCE; none with --force]' -r
+complete -c lease -n "__fish_lease_using_subcommand release" -l job-code -d 'Record in the history that the script ended with this code; 0 is a success' -r
 complete -c lease -n "__fish_lease_using_subcommand release" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
 complete -c lease -n "__fish_lease_using_subcommand release" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
 complete -c lease -n "__fish_lease_using_subcommand release" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::layout::{columns, json_array};
-use super::{escape, span};
+use super::escape;
+use super::layout::{columns, json_array, span};
 use crate::job::Ended;
 use crate::lease::ServerTime;
 use crate::record::{Culprit, End, LastRun, Run};

@@ -1,8 +1,11 @@
 //! Columns for people, and arrays for programs.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
-use super::harmless_json;
+use super::{harmless_json, whole_seconds};
+use crate::timing::human;
 
 /// Lines under a heading, in columns that are as wide as their longest text. Only the last column may have colours.
 pub(super) fn columns<const N: usize>(
@@ -44,4 +47,15 @@ pub(super) fn json_array(lines: impl Iterator<Item = impl Serialize>) -> String 
         return "[]\n".to_owned();
     }
     harmless_json(format!("[{}]\n", lines.join(",\n ")))
+}
+
+/// Milliseconds for people, whole seconds above one second; `None` is forever.
+#[must_use]
+pub fn span(ms: Option<i64>) -> String {
+    let Some(ms) = ms else {
+        return "forever".to_owned();
+    };
+    human(whole_seconds(Duration::from_millis(
+        u64::try_from(ms).unwrap_or(0),
+    )))
 }

@@ -20,8 +20,9 @@ pub use self::history::{
     Look, Overdue, ended, history_json, history_table, last_run, last_runs_json, last_runs_table,
     overdue_json, overdue_table,
 };
+pub use self::layout::span;
 pub use self::report::{Level, not_released, report};
-pub use self::status::{Shown, span, status_json, status_table};
+pub use self::status::{Shown, status_json, status_table};
 pub use self::stderr_writer::StderrWriter;
 pub use self::term::{term_json, term_shell};
 

@@ -28,7 +28,7 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             match (plan.waits(), retry_for) {
                 (false, Some(time)) => {
                     format!(
-                        "cannot claim {key}: {failure}; retrying for {}",
+                        "cannot claim {key}: {failure}; retrying for up to {}",
                         human(*time)
                     )
                 }
@@ -51,7 +51,9 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             (text, Level::Info)
         }
         Report::HeldByOuterRun => (
-            format!("cannot claim {key}: it is held by the run that started this command"),
+            format!(
+                "cannot claim {key}: the run or script that this command is inside holds it already"
+            ),
             Level::Error,
         ),
         Report::Claimed(grant) => (

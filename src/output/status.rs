@@ -1,15 +1,12 @@
 //! The table of leases, for people and as JSON.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
+use super::escape;
 use super::history::{RunJson, last_run};
-use super::layout::{columns, json_array};
-use super::{escape, whole_seconds};
+use super::layout::{columns, json_array, span};
 use crate::lease::{LeaseState, Row, ServerTime};
 use crate::record::LastRun;
-use crate::timing::human;
 
 /// A line of `status`: a row, or a requested key without a row.
 #[derive(Clone, Debug)]
@@ -97,17 +94,6 @@ fn line(shown: &Shown) -> [String; 7] {
         last.as_ref()
             .map_or(NOTHING.to_owned(), |last| last_run(&last.run)),
     ]
-}
-
-/// Milliseconds for people, whole seconds above one second; `None` is forever.
-#[must_use]
-pub fn span(ms: Option<i64>) -> String {
-    let Some(ms) = ms else {
-        return "forever".to_owned();
-    };
-    human(whole_seconds(Duration::from_millis(
-        u64::try_from(ms).unwrap_or(0),
-    )))
 }
 
 #[derive(Serialize)]
@@ -205,7 +191,8 @@ mod tests {
         assert!(table.contains("cooling  -"), "{table}");
         assert!(table.contains("  never       -\n"), "{table}");
         assert!(
-            table.ends_with("k        free     -       -                 -         -           -\n"),
+            table
+                .ends_with("k        free     -       -                 -         -           -\n"),
             "{table}"
         );
     }

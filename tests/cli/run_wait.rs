@@ -68,7 +68,7 @@ fn a_run_inside_its_own_run_is_told_so_and_never_waits() {
         assert_eq!(out.stdout, "");
         assert!(
             out.stderr.contains(&format!(
-                "cannot claim {key}: it is held by the run that started this command"
+                "cannot claim {key}: the run or script that this command is inside holds it already"
             )),
             "{out}"
         );

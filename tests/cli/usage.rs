@@ -17,7 +17,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         ),
         (
             &["nightly", "true"],
-            "unknown command \"nightly\" (run, claim, renew, release, status or init; see `lease --help`)",
+            "unknown command \"nightly\" (run, claim, renew, release, status, history or init; see `lease --help`)",
         ),
         (
             &["--ttl", "5s", "claim", "k"],

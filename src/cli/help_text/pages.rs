@@ -357,7 +357,7 @@ pub(super) const INIT: &[Section] = &[
                 "If jobs may not create tables, the owner of the schema creates the table once and grants its use:",
             ),
             Block::Code(
-                "lease init\npsql \"$LEASE_DATABASE_URL\" -c 'GRANT SELECT, INSERT, UPDATE ON public.lease TO app'",
+                "lease init\npsql \"$LEASE_DATABASE_URL\" -c 'GRANT SELECT, INSERT, UPDATE ON public.lease TO app'\npsql \"$LEASE_DATABASE_URL\" -c 'GRANT SELECT ON public.lease_history TO app'",
             ),
             Block::Text("For a migration tool:"),
             Block::Code("lease init --print >migrations/042_lease.sql"),
