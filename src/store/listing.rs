@@ -66,15 +66,13 @@ impl Store {
                     &[(&free, Type::BOOL), (&likes, Type::TEXT_ARRAY)],
                 )?;
                 let rows = found.iter().map(row).collect::<Result<Vec<Row>, _>>()?;
-                let last_runs = match &queries {
-                    Some(queries) => {
-                        let keys: Vec<String> = rows.iter().map(|row| row.key.clone()).collect();
-                        last_runs_if_readable(client, queries, &keys)?
-                    }
-                    None => None,
-                };
                 let safe = query(client, &statements.fence_default, &[(&name, Type::TEXT)])?;
                 let unsafe_default = safe.first().is_some_and(|r| !r.get::<_, bool>(0));
+                // Last of all: a history that was altered must not hide the leases.
+                let last_runs = queries.and_then(|queries| {
+                    let keys: Vec<String> = rows.iter().map(|row| row.key.clone()).collect();
+                    last_runs_if_readable(client, &queries, &keys).unwrap_or_default()
+                });
                 Ok(Answer {
                     answer: Listing {
                         rows,
