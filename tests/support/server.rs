@@ -100,7 +100,8 @@ impl Server {
             .unwrap_or_else(|error| panic!("cannot connect: {error}"))
     }
 
-    pub(super) fn try_client(&self, database: &str) -> Result<Client, postgres::Error> {
+    /// The same in another database, if it can be reached.
+    pub fn try_client(&self, database: &str) -> Result<Client, postgres::Error> {
         postgres::Config::new()
             .host_path(&self.dir)
             .port(self.port())
