@@ -534,7 +534,7 @@ _lease() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json openmetrics" -- "${cur}"))
                     return 0
                     ;;
                 --database-url)

@@ -95,7 +95,8 @@ complete -c lease -n "__fish_lease_using_subcommand release" -s h -l help -d 'Pr
 complete -c lease -n "__fish_lease_using_subcommand release" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand status" -l watch -d 'Show the leases again at this interval until interrupted; an argument that is not a duration is taken as a KEY [default interval: 2s]' -r
 complete -c lease -n "__fish_lease_using_subcommand status" -l format -d 'Print the leases in this format' -r -f -a "table\t'Columns with a heading'
-json\t'A JSON array, one object for each key'"
+json\t'A JSON array, one object for each key'
+openmetrics\t'Gauges for each key, free ones too, for node_exporter\'s textfile collector'"
 complete -c lease -n "__fish_lease_using_subcommand status" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
 complete -c lease -n "__fish_lease_using_subcommand status" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
 complete -c lease -n "__fish_lease_using_subcommand status" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r

@@ -35,7 +35,7 @@
 //! | [`watchdog`] | the dead man's switch |
 //! | [`signals`] | signals to events |
 //! | [`heartbeat`] | the thread that renews and reports |
-//! | [`output`] | text, shell and JSON; escaping |
+//! | [`output`] | text, shell, JSON and OpenMetrics; escaping |
 //! | [`event_loop`] | the one event loop of a run and of a claim |
 //! | [`commands`] | one file a verb |
 //! | [`usage`] | wrong usage: one line that says what would be right |

@@ -294,6 +294,9 @@ pub enum StatusFormat {
     Table,
     /// A JSON array, one object for each key
     Json,
+    /// Gauges for each key, free ones too, for node_exporter's textfile collector
+    #[value(name = "openmetrics")]
+    OpenMetrics,
 }
 
 /// Arguments of `lease status`.

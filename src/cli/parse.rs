@@ -9,7 +9,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 
 use super::value_parsers::{shown, watch_interval};
-use super::{Cli, Command as Verb};
+use super::{Cli, Command as Verb, StatusFormat};
 use crate::lease::Key;
 
 /// The usage of `run`.
@@ -34,7 +34,15 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     match &mut cli.command {
         Verb::Claim(claim) => claim.acquire.ttl_was_typed = typed(),
         Verb::Renew(renew) => renew.ttl_was_typed = typed(),
-        Verb::Status(_) => only_intervals_joined_to_watch(&args)?,
+        Verb::Status(status) => {
+            only_intervals_joined_to_watch(&args)?;
+            if status.watch.is_some() && status.format == StatusFormat::OpenMetrics {
+                return Err(clap::Error::raw(
+                    ErrorKind::ValueValidation,
+                    "--watch cannot be used with --format openmetrics (see `lease status --help`)",
+                ));
+            }
+        }
         // The holder of a run is always new, and has no lease that could be shortened.
         Verb::Run(_) | Verb::Release(_) | Verb::History(_) | Verb::Init(_) => {}
     }

@@ -40,7 +40,8 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
         }
     }
     let view = View {
-        free: args.all || !patterns.is_empty(),
+        // A monitor asks when a job has last succeeded, and that is mostly while nobody holds it.
+        free: args.all || !patterns.is_empty() || args.format == StatusFormat::OpenMetrics,
         patterns,
         format: args.format,
     };
@@ -120,6 +121,7 @@ impl View {
         match self.format {
             StatusFormat::Table => output::status_table(shown),
             StatusFormat::Json => output::status_json(shown),
+            StatusFormat::OpenMetrics => output::openmetrics(shown),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Text, shell and JSON; escaping; and all writes to stdout and stderr, except for those of `lib`.
+//! Text, shell, JSON and OpenMetrics; escaping; and all writes to stdout and stderr, except for those of `lib`.
 //!
 //! Data goes to stdout. Messages go to stderr, one line each, and each begins with `lease: `.
 
 mod history;
 mod layout;
+mod metrics;
 mod report;
 mod status;
 mod stderr_writer;
@@ -21,6 +22,7 @@ pub use self::history::{
     overdue_json, overdue_table,
 };
 pub use self::layout::span;
+pub use self::metrics::openmetrics;
 pub use self::report::{Level, not_released, report};
 pub use self::status::{Shown, status_json, status_table};
 pub use self::stderr_writer::StderrWriter;

@@ -8,6 +8,7 @@ mod database_faults;
 mod hints;
 mod history;
 mod init;
+mod metrics;
 mod readme;
 mod release;
 mod renew;

@@ -217,12 +217,58 @@ pub(super) const STATUS: &[Section] = &[
         ],
     },
     Section {
+        title: "METRICS",
+        blocks: &[
+            Block::Text(
+                "With --format openmetrics, status prints gauges with the label key, also for free keys. The text is valid both as OpenMetrics and in the older text format of Prometheus, which node_exporter's textfile collector reads. A value that is unknown has no sample. Times are seconds since 1970, by the server's clock.",
+            ),
+            Block::Terms(&[
+                ("lease_held", "1 if a holder has the lease, else 0"),
+                (
+                    "lease_cooling",
+                    "1 if the lease is kept closed by --hold-at-least, else 0",
+                ),
+                (
+                    "lease_expires_timestamp_seconds",
+                    "when the current term or the cooling ends, or when the holder vanished; +Inf if it never ends",
+                ),
+                (
+                    "lease_acquired_timestamp_seconds",
+                    "when the current term began",
+                ),
+                (
+                    "lease_last_success_timestamp_seconds",
+                    "when the key has last succeeded",
+                ),
+                (
+                    "lease_last_run_start_timestamp_seconds",
+                    "when the last run began",
+                ),
+                (
+                    "lease_last_run_duration_seconds",
+                    "how long the last run took; no sample while it runs, or if its holder vanished",
+                ),
+                (
+                    "lease_last_run_exit_code",
+                    "the exit code of the last run, 128 + n after signal n; no sample while it runs, or if it is unknown",
+                ),
+            ]),
+            Block::Text(
+                "The collector does not read a file that is being written, if its name does not end with .prom. So write to another name and rename the file, as below. If the database is unreachable, the old file stays: alert on the age of node_textfile_mtime_seconds.",
+            ),
+        ],
+    },
+    Section {
         title: "EXAMPLES",
         blocks: &[
             Block::Text("For a monitor: does anybody hold the nightly job?"),
             Block::Code("lease status -q --exit-code nightly"),
             Block::Text("The keys of one service, as JSON:"),
             Block::Code("lease status --format json 'billing-*'"),
+            Block::Text("For Prometheus, a crontab line that replaces the file in one step:"),
+            Block::Code(
+                "* * * * *  cd /var/lib/prometheus/node-exporter && lease status --format openmetrics >lease.new && mv lease.new lease.prom",
+            ),
         ],
     },
     VARIABLES,
