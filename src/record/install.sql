@@ -47,7 +47,17 @@ DECLARE
     signal   int;
     culprit  text;
     oldest   timestamptz;
+    patience interval;
 BEGIN
+    -- A history that somebody has locked must not use up the time that the statement has, or most of the term.
+    patience := least('500 ms', nullif(current_setting('statement_timeout')::interval, '0 s') / 4);
+    IF TG_OP IN ('INSERT', 'UPDATE') THEN
+        IF NEW.holder <> '' AND isfinite(NEW.expires_at) THEN
+            patience := least(patience, (NEW.expires_at - moment) / 4);
+        END IF;
+    END IF;
+    PERFORM set_config('lock_timeout', greatest(10, (extract(epoch FROM patience) * 1000)::int)::text, true);
+
     -- What only the client knows. Anybody can put anything there, so what can't be read has not been said.
     IF octet_length(setting) BETWEEN 2 AND 2000 THEN
         BEGIN

@@ -5,6 +5,7 @@ mod support;
 
 mod ends;
 mod others;
+mod robust;
 
 use support::table::literal;
 use support::{Lease, Server, shared};
@@ -13,19 +14,25 @@ use support::{Lease, Server, shared};
 const SHOWN: &str = "concat_ws(' ', coalesce(ended, 'running'), 'by ' || ended_by, 'on ' || ended_by_host, \
     'pid ' || ended_by_pid, 'code ' || exit_code, 'signal ' || exit_signal)";
 
-/// A database of its own on the server that all tests of this binary share.
-struct Database {
-    server: &'static Server,
+/// A database of its own.
+struct Database<'a> {
+    server: &'a Server,
     name: String,
 }
 
-impl Database {
+impl<'a> Database<'a> {
     /// One without a lease table.
-    fn empty() -> Self {
-        let server = shared();
+    fn on(server: &'a Server) -> Self {
         let url = server.create_database();
         let name = url.rsplit('/').next().unwrap_or_default().to_owned();
         Self { server, name }
+    }
+}
+
+impl Database<'static> {
+    /// One without a lease table, on the server that all tests of this binary share.
+    fn empty() -> Self {
+        Database::on(shared())
     }
 
     /// One with a lease table and its history.
@@ -34,7 +41,9 @@ impl Database {
         database.lease(&["init"]).output().expect_code(0);
         database
     }
+}
 
+impl Database<'_> {
     /// The URL for a role.
     fn url_for(&self, role: &str) -> String {
         self.server.url_for(role, &self.name)
@@ -115,8 +124,8 @@ impl Database {
 }
 
 /// The database of the tests that need no table of their own. Each uses its own keys.
-fn here() -> &'static Database {
-    static HERE: std::sync::OnceLock<Database> = std::sync::OnceLock::new();
+fn here() -> &'static Database<'static> {
+    static HERE: std::sync::OnceLock<Database<'static>> = std::sync::OnceLock::new();
     HERE.get_or_init(Database::ready)
 }
 

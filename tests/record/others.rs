@@ -100,3 +100,15 @@ fn the_statements_of_another_program_are_recorded_beside_ours() {
         ["report1", "report1"]
     );
 }
+
+#[test]
+fn a_lease_that_never_expires_is_a_term_like_any_other() {
+    let (here, key) = (here(), key());
+    here.sql_for(
+        &key,
+        "INSERT INTO public.lease (key, holder, expires_at) VALUES (KEY, 'report', 'infinity')",
+    );
+    assert_eq!(here.terms(&key), ["running"]);
+    here.sql_for(&key, "UPDATE public.lease SET holder = '' WHERE key = KEY");
+    assert_eq!(here.terms(&key), ["released"]);
+}
