@@ -25,6 +25,15 @@ impl EventLoop {
     pub fn run(mut self) -> Outcome {
         let outcome = self.drive();
         self.dismiss_watchdog();
+        if let Some(control) = &self.job {
+            self.stderr.step(output::run_ended(
+                self.claimant.key.as_str(),
+                self.supervisor.job_end(),
+                control.took.unwrap_or_default(),
+                control.loss.as_ref(),
+                &outcome,
+            ));
+        }
         self.stderr.finish(LAST_MESSAGES);
         outcome
     }
@@ -62,7 +71,10 @@ impl EventLoop {
             Input::Caught(Caught::Child) => {
                 while let Some(change) = process::reap(&mut self.children) {
                     events.push_back(match change {
-                        Change::JobExited(ended) => Event::JobExited(ended, self.foreground()),
+                        Change::JobExited(ended) => {
+                            self.job_has_ended();
+                            Event::JobExited(ended, self.foreground())
+                        }
                         Change::JobStopped(signal) => Event::JobStopped(signal, self.foreground()),
                         Change::JobContinued => Event::JobContinued,
                         Change::WatchdogDied => Event::WatchdogDied,
@@ -138,7 +150,10 @@ impl EventLoop {
         None
     }
 
-    fn report(&self, report: &Report) {
+    fn report(&mut self, report: &Report) {
+        if let (Report::Lost(reason), Some(control)) = (report, &mut self.job) {
+            control.loss = Some(reason.clone());
+        }
         let (text, level) = output::report(report, self.claimant.key.as_str(), &self.plan);
         match level {
             Level::Error => self.stderr.error(text),

@@ -72,6 +72,7 @@ impl EventLoop {
                 self.stderr
                     .step(format!("started the job, process {}", job.pid()));
                 control.job = Some(job);
+                control.started = Some(BootTime::now());
                 events.push_back(Event::Start(StartAnswer::Started));
                 // The job may have ended before its pid was known here.
                 drop(self.sender.send(Input::Caught(Caught::Child)));
@@ -106,6 +107,13 @@ impl EventLoop {
             && heartbeat.stop()
         {
             events.push_back(Event::RenewalInDoubt);
+        }
+    }
+
+    /// The job's first process was reaped.
+    pub(super) fn job_has_ended(&mut self) {
+        if let Some(control) = &mut self.job {
+            control.took = control.started.map(|at| BootTime::now().since(at));
         }
     }
 

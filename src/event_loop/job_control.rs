@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::time::Duration;
 
+use crate::clock::BootTime;
 use crate::heartbeat::Heartbeat;
 use crate::job::OnLoss;
 use crate::output;
 use crate::process::{Job, Terminal};
+use crate::supervise::Reason;
 use crate::timing::Timing;
 use crate::watchdog::Watchdog;
 
@@ -21,6 +24,12 @@ pub struct JobControl {
     pub(super) terminal: Option<Terminal>,
     pub(super) job: Option<Job>,
     pub(super) heartbeat: Option<Heartbeat>,
+    /// When the job was started.
+    pub(super) started: Option<BootTime>,
+    /// How long its first process ran.
+    pub(super) took: Option<Duration>,
+    /// Why it was stopped, if that was for its lease.
+    pub(super) loss: Option<Reason>,
     /// Whether the message that the job can't be signalled was written.
     pub(super) out_of_reach: bool,
 }
@@ -51,6 +60,9 @@ impl JobControl {
             terminal: None,
             job: None,
             heartbeat: None,
+            started: None,
+            took: None,
+            loss: None,
             out_of_reach: false,
         })
     }

@@ -6,6 +6,7 @@ mod history;
 mod layout;
 mod metrics;
 mod report;
+mod run_ended;
 mod status;
 mod stderr_writer;
 mod term;
@@ -24,6 +25,7 @@ pub use self::history::{
 pub use self::layout::span;
 pub use self::metrics::openmetrics;
 pub use self::report::{Level, not_released, report};
+pub use self::run_ended::run_ended;
 pub use self::status::{Shown, status_json, status_table};
 pub use self::stderr_writer::StderrWriter;
 pub use self::term::{term_json, term_shell};

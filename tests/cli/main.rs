@@ -21,6 +21,7 @@ mod run_stop;
 mod run_streams;
 mod run_terminal;
 mod run_wait;
+mod run_words;
 mod settings;
 mod shared_table;
 mod sql_files;

@@ -111,6 +111,9 @@ pub(super) const RUN: &[Section] = &[
             Block::Text(
                 "lease cannot stop a job that runs as another user, unless lease is root. Write sudo -u app lease run ..., not lease run ... sudo -u app ....",
             ),
+            Block::Text(
+                "With -v, the last line on stderr says how the job ended and how long it took.",
+            ),
         ],
     },
     Section {

@@ -66,6 +66,7 @@ impl Supervisor {
         let Some(finish) = guarding.handle(now, event, out) else {
             return Phase::Guarding(guarding, held);
         };
+        self.job_end = finish.job_end;
         out.push(Action::StopHeartbeat);
         out.push(Action::DismissWatchdog);
         if !finish.release {

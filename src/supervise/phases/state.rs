@@ -16,6 +16,8 @@ pub struct Supervisor {
     pub(super) phase: Phase,
     /// The first signal that asked to end the wait.
     pub(super) interrupted: Option<Signal>,
+    /// How far the job has come.
+    pub(super) job_end: JobEnd,
 }
 
 impl Supervisor {
@@ -27,7 +29,14 @@ impl Supervisor {
             plan,
             phase: Phase::Claiming(claiming),
             interrupted: None,
+            job_end: JobEnd::NotStarted,
         }
+    }
+
+    /// How the job has ended, once the run is done.
+    #[must_use]
+    pub const fn job_end(&self) -> JobEnd {
+        self.job_end
     }
 
     pub(super) fn ttl(&self) -> Ttl {
