@@ -58,22 +58,28 @@ BEGIN
     END IF;
     PERFORM set_config('lock_timeout', greatest(10, (extract(epoch FROM patience) * 1000)::int)::text, true);
 
-    -- What only the client knows. Anybody can put anything there, so what can't be read has not been said.
+    -- What only the client knows. Anybody can put anything there, so what can't be read has not been said. A name may have
+    -- letters that the encoding of this database does not have: without them the rest can be read.
     IF octet_length(setting) BETWEEN 2 AND 2000 THEN
-        BEGIN
-            SELECT nullif(left(s.said ->> 'host', 255), ''),
-                   CASE WHEN s.said ->> 'pid' ~ '^[1-9][0-9]{0,8}$' THEN (s.said ->> 'pid')::int END,
-                   nullif(left(s.said ->> 'program', 255), ''),
-                   s.said ->> 'ended',
-                   CASE WHEN s.said ->> 'exit_code' ~ '^([0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$'
-                        THEN (s.said ->> 'exit_code')::int END,
-                   CASE WHEN s.said ->> 'exit_signal' ~ '^([1-9]|[1-9][0-9]|1[01][0-9]|12[0-7])$'
-                        THEN (s.said ->> 'exit_signal')::int END
-              INTO its_host, its_pid, job, manner, code, signal
-              FROM (SELECT setting::json AS said) AS s;
-        EXCEPTION WHEN OTHERS THEN
-            manner := NULL;
-        END;
+        FOR attempt IN 1..2 LOOP
+            BEGIN
+                SELECT nullif(left(s.said ->> 'host', 255), ''),
+                       CASE WHEN s.said ->> 'pid' ~ '^[1-9][0-9]{0,8}$' THEN (s.said ->> 'pid')::int END,
+                       nullif(left(s.said ->> 'program', 255), ''),
+                       s.said ->> 'ended',
+                       CASE WHEN s.said ->> 'exit_code' ~ '^([0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$'
+                            THEN (s.said ->> 'exit_code')::int END,
+                       CASE WHEN s.said ->> 'exit_signal' ~ '^([1-9]|[1-9][0-9]|1[01][0-9]|12[0-7])$'
+                            THEN (s.said ->> 'exit_signal')::int END
+                  INTO its_host, its_pid, job, manner, code, signal
+                  FROM (SELECT CASE attempt
+                               WHEN 1 THEN setting
+                               ELSE regexp_replace(setting, E'\\\\(\\\\|u[0-9a-fA-F]{4})', '?', 'g') END::json AS said) AS s;
+                EXIT;
+            EXCEPTION WHEN OTHERS THEN
+                manner := NULL;
+            END;
+        END LOOP;
     END IF;
 
     IF TG_OP = 'TRUNCATE' THEN

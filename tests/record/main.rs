@@ -4,6 +4,7 @@
 mod support;
 
 mod ends;
+mod forged;
 mod others;
 mod robust;
 
