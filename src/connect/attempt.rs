@@ -32,6 +32,15 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Receives what a server says besides its answers.
 pub type OnNotice = Arc<dyn Fn(&DbError) + Send + Sync>;
 
+/// An open connection.
+#[allow(missing_debug_implementations)] // `Client` has none.
+pub struct Connected {
+    /// The connection.
+    pub client: Client,
+    /// The server that answered, as messages name it: `db-1:5432`.
+    pub server: String,
+}
+
 /// What all attempts have in common.
 #[derive(Clone)]
 pub(super) struct Attempt {
@@ -89,7 +98,7 @@ impl Attempt {
         host: &Host,
         target: Target,
         share: Duration,
-    ) -> Result<Client, Vec<(String, ConnectError)>> {
+    ) -> Result<Connected, Vec<(String, ConnectError)>> {
         let end = BootTime::now() + share;
         let addresses = resolve::addresses(host, share, self.settings.shuffle)
             .map_err(|r| vec![(resolve::name_of(host), r)])?;
@@ -101,11 +110,12 @@ impl Attempt {
             let tried = within(limit, move || {
                 this.address(&its_host, &its_address, target, limit)
             });
+            let server = resolve::label(host, address, addresses.len());
             match tried.unwrap_or_else(Err) {
-                Ok(client) => return Ok(client),
+                Ok(client) => return Ok(Connected { client, server }),
                 Err(error) => {
                     let login = error.fault == Fault::Login;
-                    errors.push((resolve::label(host, address, addresses.len()), error));
+                    errors.push((server, error));
                     if login {
                         break;
                     }

@@ -26,7 +26,7 @@ mod time_limit;
 mod tls;
 mod wire;
 
-pub use self::attempt::OnNotice;
+pub use self::attempt::{Connected, OnNotice};
 pub use self::open::{Access, OpenError, open};
 pub use self::settings::{Settings, SettingsError};
 

@@ -1,12 +1,10 @@
 //! Opens a connection: host after host, each within its share of the time.
 
-use postgres::Client;
-
 use crate::clock::BootTime;
 use crate::fault::Fault;
 use crate::sql::quote;
 
-use super::attempt::{Attempt, OnNotice};
+use super::attempt::{Attempt, Connected, OnNotice};
 use super::error::ConnectError;
 use super::settings::{Host, Settings, Target};
 
@@ -49,7 +47,7 @@ pub fn open(
     access: Access,
     by: BootTime,
     on_notice: Option<OnNotice>,
-) -> Result<Client, OpenError> {
+) -> Result<Connected, OpenError> {
     let attempt = Attempt::new(settings, application_name, by, on_notice);
     let several = settings.hosts.len() > 1;
     let passes: &[Target] = match settings.target {
@@ -74,7 +72,7 @@ pub fn open(
             let still_to_try = hosts.len() - at + (passes.len() - pass - 1) * hosts.len();
             let share = by.remaining() / u32::try_from(still_to_try).unwrap_or(u32::MAX);
             match attempt.host(host, *target, share) {
-                Ok(client) => return Ok(client),
+                Ok(connected) => return Ok(connected),
                 Err(reasons) => failures.extend(reasons),
             }
             // libpq: "if a connection is established successfully, but authentication fails, the remaining hosts in the

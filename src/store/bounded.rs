@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use postgres::Client;
 
+use super::database::MessageSink;
 use super::failure::Failure;
 use crate::clock::BootTime;
-use crate::connect::{self, Access, OnNotice, Settings};
+use crate::connect::{self, Access, Connected, OnNotice, Settings};
 use crate::fault::Fault;
 use crate::sql::{self, Limits};
 use crate::text::os_error_text;
@@ -64,6 +65,8 @@ pub(super) struct Attempt {
     pub(super) said: Option<String>,
     /// Receives what the server says besides its answers.
     pub(super) on_notice: OnNotice,
+    /// Receives the name of the server that answered.
+    pub(super) on_connected: MessageSink,
 }
 
 /// An answer, and when its statement was sent.
@@ -216,7 +219,7 @@ where
     W: FnOnce(&mut Client) -> Result<Answer<T>, Failure>,
 {
     let began = BootTime::now();
-    let mut client = connect::open(
+    let Connected { mut client, server } = connect::open(
         &attempt.settings,
         &attempt.application_name,
         attempt.access,
@@ -224,6 +227,7 @@ where
         Some(Arc::clone(&attempt.on_notice)),
     )
     .map_err(|e| Failure::new(e.fault, e.message))?;
+    (attempt.on_connected)(&server);
     if !step(phase, CONNECTING, OPEN) {
         return Err(late(attempt.limit));
     }

@@ -1,7 +1,7 @@
 //! Where the leases are: a database, a table in it, and how long an operation may take.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::failure::Failure;
@@ -36,6 +36,8 @@ pub struct Store {
     /// What is said about this process and its job, for the history.
     pub(super) said: Said,
     has_warned: Arc<AtomicBool>,
+    /// The server that answered last.
+    server: Arc<Mutex<Option<String>>>,
 }
 
 impl Store {
@@ -53,6 +55,7 @@ impl Store {
             reporter,
             said: Said::default(),
             has_warned: Arc::new(AtomicBool::new(false)),
+            server: Arc::default(),
         }
     }
 
@@ -97,6 +100,26 @@ impl Store {
                     "{}; the lease is not affected (`lease init` repairs a history that is missing)",
                     one_line(notice.message())
                 ));
+            }
+        })
+    }
+
+    /// Reports the server of a connection, unless the last connection was to the same server.
+    pub(super) fn on_connected(&self) -> MessageSink {
+        let (settings, step, last) = (
+            Arc::clone(&self.settings),
+            Arc::clone(&self.reporter.step),
+            Arc::clone(&self.server),
+        );
+        Arc::new(move |server| {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.as_deref() != Some(server) {
+                step(&format!(
+                    "connected to {server}, database {}, as role {}",
+                    settings.database(),
+                    settings.user()
+                ));
+                *last = Some(server.to_owned());
             }
         })
     }

@@ -73,6 +73,7 @@ impl Store {
                 keeps_half: plan.keeps_half,
                 said: plan.says.then(|| self.said.statement()),
                 on_notice: self.on_notice(),
+                on_connected: self.on_connected(),
                 commits: plan.access == Access::Write,
             };
             let result = bounded::attempt(attempt, interrupt, work());

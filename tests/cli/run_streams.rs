@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
-use crate::claimed;
 use crate::support::job::{around, run, run_script, until_gone};
 use crate::support::{Lease, key, shared};
+use crate::{claimed, database};
 
 #[test]
 fn standard_input_is_the_jobs() {
@@ -232,5 +232,22 @@ fn a_stream_that_is_closed_is_closed_for_the_job_too() {
         let script = format!("\"$LEASE\" run {key} -- sh -c '{probe}' {redirect}");
         let out = around("sh", &script).on(shared()).output();
         assert_ne!(out.code, Some(0), "{redirect}: {out:?}");
+    }
+}
+
+#[test]
+fn verbose_names_once_the_server_that_answered_and_the_database() {
+    let (server, database) = (shared(), database(shared()));
+    let address = format!("127.0.0.1:{}", server.port());
+    let line = format!("lease: connected to {address}, database {database}, as role postgres");
+    // Nobody listens on the first port, and a run connects for its claim and for its release.
+    let url = format!(
+        "postgres://postgres@127.0.0.1:1,{address}/{database}?target_session_attrs=read-write"
+    );
+    let key = key();
+    for words in [&["run", "-v", &*key, "true"][..], &["claim", "-v", &*key]] {
+        let out = Lease::new(words).url(&url).output().expect_code(0);
+        let named = out.stderr.lines().filter(|l| l.contains("connected to "));
+        assert_eq!(named.collect::<Vec<_>>(), [&*line], "{out}");
     }
 }

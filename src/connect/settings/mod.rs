@@ -179,6 +179,12 @@ impl Settings {
         &self.user
     }
 
+    /// The name of the database.
+    #[must_use]
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
     /// Lines for stderr about what is ignored, such as a password file that others can read.
     #[must_use]
     pub fn warnings(&self) -> &[String] {

@@ -56,6 +56,7 @@ fn a_connection_ends_soon_after_the_operation_that_it_was_for() {
     let by = BootTime::now() + Duration::from_secs(1);
     let mut client = open(&settings, "lease", Access::Read, by, None)
         .map_err(|e| e.message)
+        .map(|made| made.client)
         .unwrap();
     // There is never an answer, and no keepalive notices.
     assert!(client.simple_query("select 1").is_err());
