@@ -16,6 +16,7 @@ fn a_thread_that_can_not_be_had_is_told_in_words_and_leaves_nothing_claimed() {
     if !can_trace() {
         return;
     }
+    Lease::new(["init"]).on(shared()).output().expect_code(0);
     std::thread::scope(|scope| {
         for step in 1..=STEPS {
             for from_then_on in ["", "+"] {
