@@ -457,7 +457,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__run)
-            opts="-E -d -q -v -h -V --ttl --wait --conflict-exit-code --name --hold-at-least --heartbeat --grace --on-loss --database-url --table --db-timeout --quiet --verbose --help --version"
+            opts="-E -d -q -v -h -V --ttl --wait --conflict-exit-code --name --hold-at-least --once-per --heartbeat --grace --on-loss --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -484,6 +484,10 @@ _lease() {
                     return 0
                     ;;
                 --hold-at-least)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --once-per)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -41,9 +41,10 @@ complete -c lease -n "__fish_lease_needs_command" -f -a "init" -d 'Create the le
 complete -c lease -n "__fish_lease_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c lease -n "__fish_lease_using_subcommand run" -l ttl -d 'Let the lease expire this long after the claim or the last renewal (100ms to 30days)' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed. Waiters are not served in order [default: do not wait]' -r
-complete -c lease -n "__fish_lease_using_subcommand run" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease, the key is cooling or the run is not due; 0 if a skipped run is not a failure' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l name -d 'Start the holder\'s name with this; a random part is always added [default: host name]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l hold-at-least -d 'Keep the key closed until this long after the claim, even if the job ends sooner (at most 30days)' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l once-per -d 'Run only if the last success of this key is older than this (1s to 10years)' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l heartbeat -d 'Renew the lease this often [default: ttl / 3, or less if --grace leaves less room]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l grace -d 'Wait this long between TERM and KILL when stopping the job [default: ttl / 6, at most 10s, or less if --heartbeat leaves less room]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l on-loss -d 'Choose what happens to the job if the lease is lost' -r -f -a "stop\t'Stop the job and exit 76'
@@ -57,7 +58,7 @@ complete -c lease -n "__fish_lease_using_subcommand run" -s h -l help -d 'Print 
 complete -c lease -n "__fish_lease_using_subcommand run" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand claim" -l ttl -d 'Let the lease expire this long after the claim or the last renewal (100ms to 30days)' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l wait -d 'Retry for up to this long if someone else holds the lease; `forever` is allowed. Waiters are not served in order [default: do not wait]' -r
-complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -s E -l conflict-exit-code -d 'Exit with this code if someone else holds the lease, the key is cooling or the run is not due; 0 if a skipped run is not a failure' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l name -d 'Start the holder\'s name with this; a random part is always added [default: host name]' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l holder -d 'Claim as exactly this holder. If it already has the lease, extend it; the default --ttl never shortens it' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l format -d 'Print the answer in this format' -r -f -a "shell\t'`export` commands for a POSIX shell'

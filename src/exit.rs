@@ -15,7 +15,7 @@ pub enum Exit {
     Usage = 2,
     /// The database can't be reached, did not answer in time, or refused.
     Unavailable = 69,
-    /// Someone else holds the lease, or the key is cooling.
+    /// Someone else holds the lease, the key is cooling, or a run is not due.
     Conflict = 75,
     /// The caller is not, or no longer, the holder.
     Lost = 76,
@@ -49,7 +49,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
     (
         "75",
-        "not now: someone else holds the lease, also after waiting for --wait, or the key is cooling; -E sets another code",
+        "not now: someone else holds the lease, also after waiting for --wait, or the key is cooling, or run --once-per is not due; -E sets another code",
     ),
     (
         "76",

@@ -26,7 +26,9 @@ use crate::timing::Wait;
 
 pub use self::parse::parse;
 pub(crate) use self::parse::{RUN_USAGE, lacks};
-use self::value_parsers::{Named, code, count, db_timeout, hold_at_least, keep, switch, text, ttl};
+use self::value_parsers::{
+    Named, code, count, db_timeout, hold_at_least, keep, once_per, switch, text, ttl,
+};
 pub use self::value_parsers::{WatchArgument, duration, watch};
 pub(crate) use self::value_parsers::{shown, without_passwords};
 
@@ -157,7 +159,7 @@ pub struct Acquire {
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(str::parse::<Wait>))]
     pub wait: Option<Wait>,
 
-    /// Exit with this code if someone else holds the lease or the key is cooling; 0 if a skipped run is not a failure
+    /// Exit with this code if someone else holds the lease, the key is cooling or the run is not due; 0 if a skipped run is not a failure
     #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code(), allow_negative_numbers = true, value_parser = Named(code))]
     pub conflict_exit_code: u8,
 
@@ -178,6 +180,13 @@ pub struct Run {
     /// Replicas whose clocks differ by seconds then do not run the same cron minute twice.
     #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named(hold_at_least))]
     pub hold_at_least: Duration,
+
+    /// Run only if the last success of this key is older than this (1s to 10years)
+    ///
+    /// Otherwise it is a skipped run. A success is a job that ended with code 0 and did not lose its lease, as `lease
+    /// history` shows it.
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(once_per))]
+    pub once_per: Option<Duration>,
 
     /// Renew the lease this often [default: ttl / 3, or less if --grace leaves less room]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(duration))]

@@ -11,7 +11,7 @@ use clap::{Arg, Command};
 
 use crate::lease::Invalid;
 use crate::record::Keep;
-use crate::timing::{self, DB_TIMEOUT_RANGE, HOLD_RANGE, TTL_RANGE, Ttl, Wait};
+use crate::timing::{self, DB_TIMEOUT_RANGE, HOLD_RANGE, ONCE_PER_RANGE, TTL_RANGE, Ttl, Wait};
 
 impl FromStr for Wait {
     type Err = Invalid;
@@ -121,6 +121,11 @@ pub(super) fn db_timeout(text: &str) -> Result<Duration, Invalid> {
 /// A time for which the key stays closed, in range.
 pub(super) fn hold_at_least(text: &str) -> Result<Duration, Invalid> {
     in_range(text, timing::hold_at_least, HOLD_RANGE)
+}
+
+/// A period in range.
+pub(super) fn once_per(text: &str) -> Result<Duration, Invalid> {
+    in_range(text, timing::once_per, ONCE_PER_RANGE)
 }
 
 /// How many lines are wanted at most.

@@ -53,6 +53,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         key: key.clone(),
         holder: holder.clone(),
         extension,
+        once_per: None,
     };
     let outcome = EventLoop::new(plan, claimant, None, stderr, (sender, inputs))
         .context("cannot start a thread")?

@@ -57,6 +57,7 @@ pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
         key: args.key,
         holder,
         extension: plan.extension,
+        once_per: args.once_per,
     };
     let outcome = EventLoop::new(plan, claimant, Some(job), stderr, (sender, inputs))
         .context("cannot start a thread")?

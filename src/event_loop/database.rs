@@ -27,6 +27,8 @@ pub struct Claimant {
     pub holder: Holder,
     /// How far a claim or a renewal moves the expiry.
     pub extension: Extension,
+    /// The claim is granted only if the key has not succeeded for this long.
+    pub once_per: Option<Duration>,
 }
 
 /// One operation of the database.
@@ -91,10 +93,21 @@ impl Claimant {
             key,
             holder,
             extension,
+            once_per,
         } = self;
         match request {
             Request::Claim(limit) => Event::Claim(
-                match store.claim(key, holder, *extension, limit, Some(interrupt.flag())) {
+                match match once_per {
+                    None => store.claim(key, holder, *extension, limit, Some(interrupt.flag())),
+                    Some(period) => store.claim_if_due(
+                        key,
+                        holder,
+                        *extension,
+                        *period,
+                        limit,
+                        Some(interrupt.flag()),
+                    ),
+                } {
                     Ok(Sent {
                         answer: Claim::Granted(grant),
                         at,
@@ -105,6 +118,10 @@ impl Claimant {
                         at,
                         ..
                     }) => ClaimAnswer::Held(row, at),
+                    Ok(Sent {
+                        answer: Claim::NotDue(success),
+                        ..
+                    }) => ClaimAnswer::NotDue(success),
                     Err(failure) => ClaimAnswer::Failed(operation_failure(&failure)),
                 },
             ),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use self::outcome::{Claim, Eviction, Loss, Release, Renewal};
+pub use self::outcome::{Claim, Eviction, Loss, Release, Renewal, Success};
 pub use self::server_time::ServerTime;
 
 /// The longest key, in bytes. Below the 2,704 bytes that fit into a B-tree entry of PostgreSQL.

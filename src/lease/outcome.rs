@@ -1,5 +1,7 @@
 //! How an attempt on a lease can end. What is expected is a variant here; an error is what nobody planned.
 
+use std::time::Duration;
+
 use super::{Fence, Grant, Row, ServerTime, Term};
 
 /// How an attempt to claim ended, when the database answered.
@@ -9,6 +11,19 @@ pub enum Claim {
     Granted(Grant),
     /// Somebody else holds it, or it is cooling.
     Held(Row),
+    /// The key has succeeded within the period that was asked for. Nothing is claimed.
+    NotDue(Success),
+}
+
+/// A run that has succeeded, within a period that is not over yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Success {
+    /// The machine that it ran on, if that is known; else the holder.
+    pub place: String,
+    /// How long ago it ended.
+    pub ago: Duration,
+    /// When the key is due again: this long from now.
+    pub due_in: Duration,
 }
 
 /// How an attempt to renew ended, when the database answered.

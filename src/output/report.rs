@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{held_by, loss};
+use super::{escape, held_by, loss, whole_seconds};
 use crate::job::Ended;
 use crate::lease::Loss;
 use crate::supervise::{JobEnd, NotReleased, Plan, Purpose, Reason, Report};
@@ -50,6 +50,15 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             };
             (text, Level::Info)
         }
+        Report::NotDue(success) => (
+            format!(
+                "{key} succeeded {} ago on {}: not due for another {}",
+                human(whole_seconds(success.ago)),
+                escape(&success.place),
+                human(whole_seconds(success.due_in))
+            ),
+            Level::Info,
+        ),
         Report::HeldByOuterRun => (
             format!(
                 "cannot claim {key}: the run or script that this command is inside holds it already"

@@ -50,8 +50,12 @@ pub struct Queries {
     pub runs_of_keys: String,
     /// The last term of each key.
     pub last: String,
-    /// Whether there is a history that this role may read.
+    /// Whether there is a history that this role may read, and a lease table.
     pub readable: String,
+    /// Whether a key is due again.
+    pub due: String,
+    /// The quoted name of the lease table.
+    pub leases: String,
     /// The quoted name of the history.
     pub name: String,
     /// Its name for people.
@@ -75,6 +79,8 @@ impl Queries {
             runs_of_keys: fill(include_str!("runs_of_keys.sql")),
             last: fill(include_str!("last.sql")),
             readable: fill(include_str!("readable.sql")),
+            due: fill(include_str!("due.sql")),
+            leases: table.quoted(),
             name: history.quoted(),
             shown: history.shown(),
         })

@@ -18,6 +18,9 @@ pub use self::table::{Table, quote};
 /// Ends the transaction of an operation. Held back until the answer has arrived in time.
 pub const COMMIT: &str = "COMMIT";
 
+/// Ends the transaction of an operation whose effect is not wanted after all.
+pub const ROLLBACK: &str = "ROLLBACK";
+
 /// The version of the table that this program makes; it stands in `mark.sql`.
 pub const VERSION: u32 = 1;
 

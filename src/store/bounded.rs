@@ -83,8 +83,19 @@ pub struct Sent<T> {
 /// The answer of the statements, before COMMIT.
 pub(super) struct Answer<T> {
     pub(super) answer: T,
-    /// Whether the answer depends on COMMIT. "Held by somebody else" is true even if the transaction fails.
-    pub(super) wrote: bool,
+    /// How the transaction ends.
+    pub(super) effect: Effect,
+}
+
+/// What the statements have done, and so how the transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// They wrote what the answer says: it depends on COMMIT.
+    Wrote,
+    /// They only read. "Held by somebody else" is true even if the transaction fails.
+    Read,
+    /// What they wrote is not to be: the answer is true even before ROLLBACK.
+    Undo,
 }
 
 /// Runs `work` in a transaction on a connection of its own, and commits.
@@ -110,12 +121,12 @@ where
         .spawn(move || {
             let result = converse(&attempt, &worker_phase, work);
             match result {
-                Ok((sent, mut client, open)) => {
+                Ok((sent, mut client, last)) => {
                     // The answer first: closing the connection can hang.
                     if answers.send(Ok(sent)).is_ok() {
-                        if open {
+                        if let Some(last) = last {
                             // A pooler reuses a server connection only if its transaction has ended.
-                            drop(client.batch_execute(sql::COMMIT));
+                            drop(client.batch_execute(last));
                         }
                         drop(client.close());
                     }
@@ -208,13 +219,13 @@ fn no_answer_to_commit() -> Failure {
 
 /// Connects, sends BEGIN and the statements, and COMMIT if the answer came in time.
 ///
-/// Also returns whether the transaction is still open. If nothing was written, the answer is certain before COMMIT, so a
-/// failure of COMMIT must not make it uncertain.
+/// Also returns the statement that is still to end the transaction. If nothing was written, the answer is certain before it,
+/// so its failure must not make the answer uncertain.
 fn converse<T, W>(
     attempt: &Attempt,
     phase: &AtomicU8,
     work: W,
-) -> Result<(Sent<T>, Client, bool), Failure>
+) -> Result<(Sent<T>, Client, Option<&'static str>), Failure>
 where
     W: FnOnce(&mut Client) -> Result<Answer<T>, Failure>,
 {
@@ -243,20 +254,24 @@ where
                 .at_the_first_request()
         })?;
     let at = BootTime::now();
-    let Answer { answer, wrote } = work(&mut client).map_err(Failure::of_a_made_connection)?;
+    let Answer { answer, effect } = work(&mut client).map_err(Failure::of_a_made_connection)?;
     let sent = |answer| Sent {
         answer,
         at,
         took: BootTime::now().since(began),
     };
-    if !wrote {
-        return Ok((sent(answer), client, attempt.commits));
+    match effect {
+        Effect::Wrote => {}
+        Effect::Read => {
+            return Ok((sent(answer), client, attempt.commits.then_some(sql::COMMIT)));
+        }
+        Effect::Undo => return Ok((sent(answer), client, Some(sql::ROLLBACK))),
     }
     if attempt.by.has_passed() || !step(phase, OPEN, COMMITTING) {
         return Err(late(attempt.limit));
     }
     match client.batch_execute(sql::COMMIT) {
-        Ok(()) => Ok((sent(answer), client, false)),
+        Ok(()) => Ok((sent(answer), client, None)),
         Err(error) => {
             let failure = Failure::from_postgres(&error);
             // If the server ends the session while COMMIT waits for a standby, it has committed. After any other error it

@@ -5,11 +5,10 @@ use std::time::Duration;
 use postgres::types::Type;
 use postgres::{Client, Row as PgRow};
 
-use super::bounded::Answer;
 use super::database::Store;
 use super::failure::Failure;
 use super::operate::Plan;
-use super::outcome::{Moment, cell, micros, query, text};
+use super::outcome::{Moment, cell, micros, only_read, query, text};
 use crate::connect::Access;
 use crate::fault::Fault;
 use crate::job::{Ended, Signal};
@@ -87,12 +86,7 @@ impl Store {
         };
         let answered = self.operate(&plan, None, || {
             let (queries, work) = (queries.clone(), work.clone());
-            move |client: &mut Client| {
-                Ok(Answer {
-                    answer: work(client, &queries)?,
-                    wrote: false,
-                })
-            }
+            move |client: &mut Client| only_read(work(client, &queries)?)
         });
         let (role, shown) = (sql::quote(self.settings.user()), &queries.shown);
         match answered {
@@ -122,18 +116,45 @@ fn keys(patterns: &[Pattern]) -> (Option<Vec<String>>, Option<Vec<String>>) {
     (plain, Some(likes))
 }
 
+/// What this role can do with the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HistoryAccess {
+    Readable,
+    Denied,
+    NoHistory,
+    /// There is no lease table either.
+    NoTable,
+}
+
+pub(super) fn access(client: &mut Client, queries: &Queries) -> Result<HistoryAccess, Failure> {
+    let rows = query(
+        client,
+        &queries.readable,
+        &[(&queries.name, Type::TEXT), (&queries.leases, Type::TEXT)],
+    )?;
+    let Some(row) = rows.first() else {
+        return Ok(HistoryAccess::NoHistory);
+    };
+    Ok(
+        match (
+            cell::<Option<bool>>(row, "is_readable")?,
+            cell(row, "has_leases")?,
+        ) {
+            (Some(true), _) => HistoryAccess::Readable,
+            (Some(false), _) => HistoryAccess::Denied,
+            (None, true) => HistoryAccess::NoHistory,
+            (None, false) => HistoryAccess::NoTable,
+        },
+    )
+}
+
 /// The last run of each key, if there is a history that can be read.
 pub(super) fn last_runs_if_readable(
     client: &mut Client,
     queries: &Queries,
     keys: &[String],
 ) -> Result<Option<Vec<LastRun>>, Failure> {
-    let readable = query(client, &queries.readable, &[(&queries.name, Type::TEXT)])?;
-    if readable
-        .first()
-        .and_then(|row| row.get::<_, Option<bool>>(0))
-        != Some(true)
-    {
+    if access(client, queries)? != HistoryAccess::Readable {
         return Ok(None);
     }
     let keys = keys.to_vec();
@@ -207,6 +228,6 @@ fn end(r: &PgRow, now: ServerTime) -> Result<End, Failure> {
     })
 }
 
-fn time(r: &PgRow, name: &str) -> Result<Option<ServerTime>, Failure> {
+pub(super) fn time(r: &PgRow, name: &str) -> Result<Option<ServerTime>, Failure> {
     Ok(cell::<Option<Moment>>(r, name)?.map(|moment| moment.0))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use postgres::Client;
 use postgres::types::Type;
 
-use super::bounded::Answer;
+use super::bounded::{Answer, Effect};
 use super::database::Store;
 use super::failure::Failure;
 use super::history::last_runs_if_readable;
@@ -80,7 +80,7 @@ impl Store {
                         unsafe_default,
                         no_table: None,
                     },
-                    wrote: false,
+                    effect: Effect::Read,
                 })
             }
         });

@@ -12,12 +12,14 @@
 //! | `operate` | one operation: attempt after attempt |
 //! | `table` | making the table, and what is installed beside it |
 //! | `term` | claim, renew, release |
+//! | `due` | a claim that is granted only if the key is due |
 //! | `evict` | release by force |
 //! | `listing` | what `status` reads |
 //! | `history` | what `history` reads |
 
 mod bounded;
 mod database;
+mod due;
 mod evict;
 mod failure;
 mod history;

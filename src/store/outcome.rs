@@ -6,7 +6,7 @@ use std::time::Duration;
 use postgres::types::{FromSql, ToSql, Type};
 use postgres::{Client, Row as PgRow};
 
-use super::bounded::Answer;
+use super::bounded::{Answer, Effect};
 use super::failure::Failure;
 use crate::fault::Fault;
 use crate::lease::{
@@ -30,17 +30,17 @@ pub(super) fn query(
         .map_err(|e| Failure::from_postgres(&e))
 }
 
-fn wrote<T>(answer: T) -> Result<Answer<T>, Failure> {
+pub(super) fn wrote<T>(answer: T) -> Result<Answer<T>, Failure> {
     Ok(Answer {
         answer,
-        wrote: true,
+        effect: Effect::Wrote,
     })
 }
 
-fn only_read<T>(answer: T) -> Result<Answer<T>, Failure> {
+pub(super) fn only_read<T>(answer: T) -> Result<Answer<T>, Failure> {
     Ok(Answer {
         answer,
-        wrote: false,
+        effect: Effect::Read,
     })
 }
 

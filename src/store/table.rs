@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postgres::Client;
 use postgres::types::Type;
 
-use super::bounded::Answer;
+use super::bounded::{Answer, Effect};
 use super::database::Store;
 use super::failure::Failure;
 use super::operate::Plan;
@@ -77,7 +77,7 @@ impl Store {
                     .map_err(|e| Failure::of_install(&e))?;
                 Ok(Answer {
                     answer: (),
-                    wrote: true,
+                    effect: Effect::Wrote,
                 })
             }
         });
@@ -127,7 +127,7 @@ impl Store {
                 };
                 Ok(Answer {
                     answer: (version, without_history),
-                    wrote: true,
+                    effect: Effect::Wrote,
                 })
             }
         });

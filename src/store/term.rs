@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postgres::Client;
 
-use super::bounded::Sent;
+use super::bounded::{Answer, Sent};
 use super::database::Store;
 use super::failure::{Applied, Failure};
 use super::operate::Plan;
@@ -33,6 +33,25 @@ impl Store {
         limit: Duration,
         interrupt: Option<&AtomicBool>,
     ) -> Result<Sent<Claim>, Failure> {
+        let work = || {
+            let (statements, key, holder) =
+                (Arc::clone(&self.statements), key.clone(), holder.clone());
+            move |client: &mut Client| outcome::claim(client, &statements, &key, &holder, extension)
+        };
+        self.claim_by(extension, limit, interrupt, work)
+    }
+
+    /// Claims with these statements, and creates the table first if it is missing.
+    pub(super) fn claim_by<W>(
+        &self,
+        extension: Extension,
+        limit: Duration,
+        interrupt: Option<&AtomicBool>,
+        work: impl Fn() -> W + Copy,
+    ) -> Result<Sent<Claim>, Failure>
+    where
+        W: FnOnce(&mut Client) -> Result<Answer<Claim>, Failure> + Send + 'static,
+    {
         let by = BootTime::now() + limit;
         let plan = || Plan {
             what: "claim",
@@ -42,11 +61,6 @@ impl Store {
             says: true,
             repeatable: true,
             keeps_half: false,
-        };
-        let work = || {
-            let (statements, key, holder) =
-                (Arc::clone(&self.statements), key.clone(), holder.clone());
-            move |client: &mut Client| outcome::claim(client, &statements, &key, &holder, extension)
         };
         match self.operate(&plan(), interrupt, work) {
             Err(failure) if failure.fault == Fault::NoTable => {

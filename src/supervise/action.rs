@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::event::Granted;
 use crate::clock::BootTime;
 use crate::job::{Ended, Signal};
-use crate::lease::{Grant, Loss, Row, ServerTime, Term};
+use crate::lease::{Grant, Loss, Row, ServerTime, Success, Term};
 use crate::timing::Wait;
 
 /// What is to be done, in the order given.
@@ -114,6 +114,8 @@ pub enum Report {
     },
     /// Somebody else holds the lease, and the wait, if there was one, is over.
     Conflict(Row, Option<Wait>),
+    /// The key has succeeded within the period of `--once-per`.
+    NotDue(Success),
     /// The run that this process is inside holds the lease.
     HeldByOuterRun,
     /// The lease is ours.
@@ -218,7 +220,7 @@ pub enum Outcome {
     },
     /// This signal came before there was a job, and nothing stays claimed.
     Interrupted(Signal),
-    /// Somebody else holds the lease.
+    /// Somebody else holds the lease, or the key is not due.
     Conflict,
     /// The database did not do its part: 69.
     Unavailable,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, Leftovers, Signal};
-use crate::lease::{Grant, Loss, Release, Row};
+use crate::lease::{Grant, Loss, Release, Row, Success};
 
 /// A grant or a renewal, and how long it can be trusted here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub enum ClaimAnswer {
     Granted(Granted),
     /// Somebody else holds it, or it is cooling; the row was read no earlier than this.
     Held(Row, BootTime),
+    /// The key has succeeded within the period of `--once-per`. Nothing is claimed.
+    NotDue(Success),
     /// The database did not do it, or the attempt was interrupted.
     Failed(OperationFailure),
 }

@@ -34,12 +34,20 @@ const MAX_DB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The shortest heartbeat that leaves a database time to answer.
 const MIN_HEARTBEAT: Duration = Duration::from_millis(10);
 
+/// The shortest period in which a job is to succeed once.
+const MIN_ONCE_PER: Duration = Duration::from_secs(1);
+/// The longest.
+const MAX_ONCE_PER: Duration = Duration::from_secs(10 * 31_557_600);
+
 /// The range of a ttl, for messages.
 pub const TTL_RANGE: &str = "100ms to 30days";
 /// The same for the limit of one database operation.
 pub const DB_TIMEOUT_RANGE: &str = "10ms to 1day";
 /// The same for how long the key stays closed after a claim.
 pub const HOLD_RANGE: &str = "at most 30days";
+
+/// The same for the period in which a job is to succeed once.
+pub const ONCE_PER_RANGE: &str = "1s to 10years";
 
 /// How long a lease outlives its last heartbeat: [`MIN_TTL`] to [`MAX_TTL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,6 +136,20 @@ pub fn db_timeout(limit: Duration) -> Result<Duration, Invalid> {
         )));
     }
     Ok(limit)
+}
+
+/// Checks the period in which a job is to succeed once.
+///
+/// # Errors
+/// Outside a second to ten years: less than a second is no period of a job, and more is a typing mistake.
+pub fn once_per(period: Duration) -> Result<Duration, Invalid> {
+    if period < MIN_ONCE_PER || period > MAX_ONCE_PER {
+        return Err(Invalid::new(format!(
+            "--once-per {} is out of range ({ONCE_PER_RANGE})",
+            human(period)
+        )));
+    }
+    Ok(period)
 }
 
 /// Checks how long others are kept out after a claim.

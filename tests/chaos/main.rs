@@ -11,6 +11,7 @@ mod late;
 mod late_start;
 mod lease_dies;
 mod no_threads;
+mod once_per;
 mod replicas;
 mod stderr;
 mod stopping;

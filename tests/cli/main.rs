@@ -14,6 +14,7 @@ mod release;
 mod renew;
 mod run;
 mod run_exit;
+mod run_once;
 mod run_programs;
 mod run_replicas;
 mod run_signals;

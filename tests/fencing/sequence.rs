@@ -66,7 +66,7 @@ impl Schedule {
             .expect("an answer");
         let term = match sent.answer {
             Claim::Granted(grant) => grant.term,
-            Claim::Held(_) => return self.note("claims in vain"),
+            Claim::Held(_) | Claim::NotDue(_) => return self.note("claims in vain"),
         };
         if self.terms.iter().any(|earlier| earlier.term == term) {
             return self.note("claims that extended");

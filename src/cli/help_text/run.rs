@@ -73,6 +73,12 @@ pub(super) const RUN: &[Section] = &[
             Block::Code(
                 "0 4 * * * lease run -q --hold-at-least 5m nightly -- /usr/local/bin/report",
             ),
+            Block::Text(
+                "Run the report once a night. If it failed, or if all replicas were down, the next line that comes round makes up for it:",
+            ),
+            Block::Code(
+                "*/10 4-8 * * * lease run -q --once-per 20h nightly -- /usr/local/bin/report",
+            ),
             Block::Text("Wait for the other replica instead of skipping:"),
             Block::Code("lease run --wait 10m deploy -- ./deploy.sh"),
             Block::Text(
@@ -134,6 +140,23 @@ pub(super) const RUN: &[Section] = &[
                 ),
                 ("COMMAND cannot be started", "the key opens at once"),
             ]),
+        ],
+    },
+    Section {
+        title: "ONCE PER PERIOD",
+        blocks: &[
+            Block::Text(
+                "With --once-per the job is started only if the last success of the key is older than the period. A success is a job that ended with code 0 and did not lose its lease, or a script that called lease release --job-code 0. Failures do not count, so the next attempt runs the job again. The period is counted from the end of the success, by the clock of the database.",
+            ),
+            Block::Text(
+                "The database decides while it holds the lock of the row, so two replicas cannot both decide that the job is due. With --wait, a run that waited for a job that then succeeded is done: it is not due either.",
+            ),
+            Block::Text(
+                "--once-per needs the history of runs and the right to read it (GRANT SELECT). Without them, or if the history does not note the claim, nothing is claimed, and lease exits 69 and says what to do. It can run a job a second time if the history has lost its last rows (a failover to a standby that missed them, a restore), or if the success could not be noted: the message is \"cannot release\" or \"the history of leases could not be written\".",
+            ),
+            Block::Text(
+                "Choose a period that is shorter than the time between two planned runs, and longer than the time in which the crontab tries: 20h for a job that runs every night between 4 and 9.",
+            ),
         ],
     },
     Section {

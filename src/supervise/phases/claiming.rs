@@ -48,6 +48,14 @@ impl Supervisor {
             Event::Claim(ClaimAnswer::Held(row, read_at)) => {
                 return self.held(claiming, row, read_at, now, out);
             }
+            Event::Claim(ClaimAnswer::NotDue(success)) => {
+                // Also for those who waited for the run that has succeeded: there is nothing left to do.
+                if let Some(signal) = self.interrupted {
+                    return self.finish(Outcome::Interrupted(signal), out);
+                }
+                out.push(Action::Report(Report::NotDue(success)));
+                return self.finish(Outcome::Conflict, out);
+            }
             Event::Claim(ClaimAnswer::Failed(failure)) => {
                 return self.claim_failed(claiming, failure, now, out);
             }

@@ -8,7 +8,7 @@ use super::super::{
 use super::{DB_TIMEOUT, HEARTBEAT, at, for_a_job, granted, held_row, plan, term};
 use crate::clock::BootTime;
 use crate::job::{OnLoss, Signal};
-use crate::lease::Loss;
+use crate::lease::{Loss, Success};
 use crate::timing::Wait;
 
 fn claiming(purpose: Purpose, wait: Option<Wait>) -> Supervisor {
@@ -81,6 +81,22 @@ fn a_held_lease_is_a_conflict_at_once_or_at_the_end_of_the_wait() {
         }
         assert_eq!(reports(&answer), Vec::<&Report>::new(), "said once");
     }
+}
+
+#[test]
+fn a_wait_ends_when_the_job_has_succeeded_elsewhere() {
+    let mut run = run(Some(Wait::Forever));
+    run.handle(at(1), held_by("other"));
+    run.handle(at(5000), Event::Tick);
+    let success = Success {
+        place: "web-1".to_owned(),
+        ago: Duration::from_secs(1),
+        due_in: Duration::from_secs(59),
+    };
+    let not_due = Event::Claim(ClaimAnswer::NotDue(success.clone()));
+    let end = run.handle(at(5001), not_due);
+    assert_eq!(reports(&end), [&Report::NotDue(success)]);
+    assert_eq!(outcome(&end), Some(&Outcome::Conflict));
 }
 
 #[test]

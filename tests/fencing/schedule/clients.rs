@@ -74,7 +74,7 @@ impl<'a> Hand<'a> {
                 .claim(&self.key, &holder, Extension::To(ttl), LIMIT, None);
         let term = match sent.map(|sent| sent.answer) {
             Ok(Claim::Granted(grant)) => grant.term,
-            Ok(Claim::Held(_)) => return self.note("claims in vain"),
+            Ok(Claim::Held(_) | Claim::NotDue(_)) => return self.note("claims in vain"),
             Err(_) => return self.note("claims without an answer"),
         };
         if self.terms.contains(&term) {

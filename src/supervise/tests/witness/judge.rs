@@ -209,6 +209,7 @@ impl Witness {
             | Report::ClaimFailing { .. }
             | Report::CannotClaim { .. }
             | Report::Conflict(..)
+            | Report::NotDue(_)
             | Report::HeldByOuterRun
             | Report::Claimed(_)
             | Report::LostBeforeUse(_)
