@@ -229,6 +229,14 @@ BEGIN
                               ('ended_by_host', 'text'::regtype), ('ended_by_pid', 'int4'::regtype),
                               ('exit_code', 'int4'::regtype), ('exit_signal', 'int4'::regtype)))
            THEN 'its columns are others'
+           WHEN NOT EXISTS (
+                SELECT FROM pg_index AS i
+                 WHERE i.indrelid = c.oid AND i.indisprimary
+                   AND ARRAY['acquired_at', 'fence', 'key']::name[] = (
+                       SELECT array_agg(a.attname ORDER BY a.attname)
+                         FROM pg_attribute AS a
+                        WHERE a.attrelid = c.oid AND a.attnum = ANY (i.indkey)))
+           THEN 'it has no primary key (key, fence, acquired_at)'
            END INTO remark
       FROM pg_class AS c
      WHERE c.oid = kept;

@@ -5,6 +5,7 @@ mod support;
 
 mod ends;
 mod forged;
+mod install;
 mod others;
 mod robust;
 
