@@ -21,11 +21,25 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         ))
         .into());
     }
+    let verbosity = verbosity(common);
+    let name = table.shown();
+    let history = match record::install(table, args.keep_history) {
+        _ if args.no_history => None,
+        Ok(script) => Some(script),
+        // The leases do without. Who has asked for a history in so many words gets an error.
+        Err(reason) if args.keep_history.is_none() => {
+            verbosity.info(format!(
+                "{name} has no history of runs: {reason}; leases work without it"
+            ));
+            None
+        }
+        Err(reason) => return Err(reason.into()),
+    };
     if args.print {
         let mut script = sql::script(table);
-        if !args.no_history {
+        if let Some(history) = history {
             script.push('\n');
-            script.push_str(&record::install(table, args.keep_history)?);
+            script.push_str(&history);
             script.push_str(";\n");
         }
         if args.with_fencing {
@@ -36,8 +50,6 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         return Ok(Ending::Exit(Exit::Done));
     }
     let store = store(common)?;
-    let verbosity = verbosity(common);
-    let name = table.shown();
     let again = "run it again; a second run does no harm";
     let version = store.make_table().map_err(|f| {
         let (cannot, was) = (
@@ -53,11 +65,9 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
             sql::VERSION
         ));
     }
-    if !args.no_history {
-        let script = record::install(table, args.keep_history)?;
+    if let Some(script) = history {
         match store.install(&script) {
             Ok(()) => verbosity.info(format!("{} is ready", table.history()?.shown())),
-            // The leases do without. Who has asked for a history in so many words gets an error.
             Err(failure) if args.keep_history.is_none() && failure.is_refused() => verbosity.info(
                 format!("{name} has no history of runs, or an older one: {failure}; leases work without it"),
             ),

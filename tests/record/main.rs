@@ -7,6 +7,7 @@ mod ends;
 mod forged;
 mod install;
 mod others;
+mod rights;
 mod robust;
 
 use support::table::literal;
