@@ -18,7 +18,7 @@ use crate::cli::{Common, TermFormat};
 use crate::connect::Settings;
 use crate::exit::Exit;
 use crate::job::Ended;
-use crate::lease::{Fence, Grant, Holder, Invalid, Key, Term};
+use crate::lease::{Fence, Grant, Holder, Invalid, Key, Loss, Term};
 use crate::output::{self, StderrWriter, Verbosity};
 use crate::record::Said;
 use crate::store::{Applied, Failure, Reporter, Store};
@@ -177,6 +177,16 @@ fn or_variable<T: std::str::FromStr<Err = Invalid>>(
 pub fn outer_holder(key: &Key) -> Option<String> {
     let same_key = env::var("LEASE_KEY").is_ok_and(|outer| outer == key.as_str());
     env::var("LEASE_HOLDER").ok().filter(|_| same_key)
+}
+
+/// Why a term is lost, and who has evicted its holder if the history tells.
+#[must_use]
+pub fn why_lost(store: &Store, term: &Term, loss: &Loss) -> String {
+    let culprit = loss
+        .may_be_an_eviction()
+        .then(|| store.evicted_by(term))
+        .flatten();
+    output::loss_by(loss, culprit.as_ref())
 }
 
 /// A term as `claim` and `renew` print it. `left` is the time until its expiry.

@@ -8,15 +8,10 @@ use super::{Ending, failed, store, term, verbosity};
 use crate::cli::{Common, ReleaseArgs};
 use crate::exit::Exit;
 use crate::job::Ended;
-use crate::lease::{Eviction, Fence, Key, LeaseState, Release, Row, Term};
+use crate::lease::{Eviction, Fence, Key, LeaseState, Loss, Release, Row};
 use crate::output;
-use crate::record::{End, Said};
-use crate::sql::Pattern;
-use crate::store::{Store, Wanted};
+use crate::record::Said;
 use crate::timing;
-
-/// How many of the newest terms of a key are looked at, to find one that has just ended.
-const TERMS_LOOKED_AT: i64 = 20;
 
 /// Releases a term, or with `--force` evicts the holder of a key.
 ///
@@ -53,8 +48,9 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
             ));
             Ok(Ending::Exit(Exit::Lost))
         }
-        Release::AlreadyReleased if let Some(by) = evicted_by(&store, &term) => {
-            verbosity.error(format!("cannot release {key}: its holder was {by}"));
+        Release::AlreadyReleased if let Some(culprit) = store.evicted_by(&term) => {
+            let why = output::loss_by(&Loss::Released, Some(&culprit));
+            verbosity.error(format!("cannot release {key}: {why}"));
             Ok(Ending::Exit(Exit::Lost))
         }
         Release::AlreadyReleased => {
@@ -69,22 +65,11 @@ pub fn release(common: &Common, args: ReleaseArgs) -> anyhow::Result<Ending> {
             Ok(Ending::Exit(Exit::Done))
         }
         Release::Lost(loss) => {
-            verbosity.error(format!("cannot release {key}: {}", output::loss(&loss)));
+            let why = super::why_lost(&store, &term, &loss);
+            verbosity.error(format!("cannot release {key}: {why}"));
             Ok(Ending::Exit(Exit::Lost))
         }
     }
-}
-
-/// Who has evicted the holder of this term: "evicted by ops on db-1". `None` if nobody has, or if the history does not tell.
-fn evicted_by(store: &Store, term: &Term) -> Option<String> {
-    let wanted = Wanted {
-        patterns: vec![Pattern::of_key(&term.key)],
-        limit: Some(TERMS_LOOKED_AT),
-        ..Wanted::default()
-    };
-    let runs = store.history(&wanted).ok()?;
-    let run = runs.into_iter().find(|run| run.fence == term.fence)?;
-    matches!(run.end, End::Forced(..)).then(|| output::ended(&run.end))
 }
 
 fn evict(

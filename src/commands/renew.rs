@@ -6,9 +6,9 @@ use super::{Ending, failed, store, term, term_text, too_slow, verbosity};
 use crate::cli::{Common, Renew};
 use crate::clock::BootTime;
 use crate::exit::Exit;
-use crate::lease::{Loss, Renewal};
+use crate::lease::{Loss, Renewal, Term};
 use crate::output;
-use crate::store::Sent;
+use crate::store::{Sent, Store};
 use crate::text::os_error_text;
 use crate::timing::{self, Extension, Ttl};
 
@@ -35,7 +35,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
         let grant = match answer {
             Renewal::Renewed(grant) => grant,
             Renewal::Lost(loss) => {
-                verbosity(common).error(lost(key, &loss));
+                verbosity(common).error(lost(&store, &term, &loss));
                 return Ok(Ending::Exit(Exit::Lost));
             }
         };
@@ -61,12 +61,13 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
 }
 
 /// After a mismatch it is not said that the lease is lost: such a term may never have existed.
-fn lost(key: &str, loss: &Loss) -> String {
+fn lost(store: &Store, term: &Term, loss: &Loss) -> String {
+    let key = term.key.as_str();
     let what = match loss {
         Loss::Mismatch { .. } => format!("cannot renew {key}"),
         Loss::Taken(_) | Loss::Expired | Loss::Released | Loss::NoRow | Loss::NoTable(_) => {
             format!("{key} is lost")
         }
     };
-    format!("{what}: {}", output::loss(loss))
+    format!("{what}: {}", super::why_lost(store, term, loss))
 }

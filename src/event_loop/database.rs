@@ -31,8 +31,16 @@ pub struct Claimant {
     pub once_per: Option<Duration>,
 }
 
-/// One operation of the database.
-pub(super) enum Request {
+/// What is asked of the database.
+enum Request {
+    /// An operation, which is answered with an event.
+    Operation(Operation),
+    /// Who has evicted the holder of this term. It changes a message, and nothing else.
+    WhoEvicted(Term),
+}
+
+/// One operation.
+pub(super) enum Operation {
     Claim(Duration),
     Renew(Term, Duration),
     Release {
@@ -50,7 +58,7 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Starts it; it answers each request with one event.
+    /// Starts it; it answers each request with one input.
     ///
     /// # Errors
     /// When no thread can be made.
@@ -62,9 +70,16 @@ impl Database {
             .name("lease-requests".to_owned())
             .spawn(move || {
                 for request in queue {
-                    let event = claimant.answer(request, &interrupted);
+                    let answer = match request {
+                        Request::WhoEvicted(term) => {
+                            Input::Evicted(claimant.store.evicted_by(&term))
+                        }
+                        Request::Operation(operation) => {
+                            Input::Answer(claimant.answer(operation, &interrupted))
+                        }
+                    };
                     // Nobody listens only when the process is on its way out.
-                    if answers.send(Input::Answer(event)).is_err() {
+                    if answers.send(answer).is_err() {
                         return;
                     }
                 }
@@ -75,7 +90,16 @@ impl Database {
         })
     }
 
-    pub(super) fn ask(&self, request: Request) {
+    pub(super) fn ask(&self, operation: Operation) {
+        self.send(Request::Operation(operation));
+    }
+
+    /// Answered with [`Input::Evicted`], once the operation that is under way is answered.
+    pub(super) fn ask_who_evicted(&self, term: Term) {
+        self.send(Request::WhoEvicted(term));
+    }
+
+    fn send(&self, request: Request) {
         // The thread ends with this value only.
         let _ = self.requests.send(request);
     }
@@ -87,7 +111,7 @@ impl Database {
 }
 
 impl Claimant {
-    fn answer(&self, request: Request, interrupt: &Interrupt) -> Event {
+    fn answer(&self, operation: Operation, interrupt: &Interrupt) -> Event {
         let Self {
             store,
             key,
@@ -95,8 +119,8 @@ impl Claimant {
             extension,
             once_per,
         } = self;
-        match request {
-            Request::Claim(limit) => Event::Claim(
+        match operation {
+            Operation::Claim(limit) => Event::Claim(
                 match match once_per {
                     None => store.claim(key, holder, *extension, limit, Some(interrupt.flag())),
                     Some(period) => store.claim_if_due(
@@ -125,7 +149,7 @@ impl Claimant {
                     Err(failure) => ClaimAnswer::Failed(operation_failure(&failure)),
                 },
             ),
-            Request::Renew(term, limit) => match store.renew(&term, *extension, limit) {
+            Operation::Renew(term, limit) => match store.renew(&term, *extension, limit) {
                 Ok(Sent {
                     answer: Renewal::Renewed(grant),
                     at,
@@ -137,7 +161,7 @@ impl Claimant {
                 }) => Event::Lost(loss),
                 Err(failure) => Event::RenewFailed(failure.to_string()),
             },
-            Request::Release {
+            Operation::Release {
                 term,
                 hold,
                 limit,

@@ -3,16 +3,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::database::Request;
+use super::database::Operation;
 use super::input::Input;
 use super::state::EventLoop;
 use crate::clock::BootTime;
 use crate::heartbeat::Beat;
-use crate::output::{self, Level};
 use crate::process::{self, Change, StopOutcome};
 use crate::signals::Caught;
 use crate::store::{Applied, Failure};
-use crate::supervise::{Action, Event, Outcome, Report, WatchdogOrder};
+use crate::supervise::{Action, Event, Outcome, WatchdogOrder};
 use crate::text::os_error_text;
 
 /// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
@@ -25,15 +24,8 @@ impl EventLoop {
     pub fn run(mut self) -> Outcome {
         let outcome = self.drive();
         self.dismiss_watchdog();
-        if let Some(control) = &self.job {
-            self.stderr.step(output::run_ended(
-                self.claimant.key.as_str(),
-                self.supervisor.job_end(),
-                control.took.unwrap_or_default(),
-                control.loss.as_ref(),
-                &outcome,
-            ));
-        }
+        self.wait_for_the_culprit();
+        self.report_the_end(&outcome);
         self.stderr.finish(LAST_MESSAGES);
         outcome
     }
@@ -41,13 +33,16 @@ impl EventLoop {
     fn drive(&mut self) -> Outcome {
         let mut events = VecDeque::new();
         loop {
-            let wake = self
-                .supervisor
-                .next_wakeup()
-                .map_or(SLICE, |at| at.remaining().min(SLICE));
+            let told_by = self.held_back.as_ref().map(|held| held.until);
+            let wake = [self.supervisor.next_wakeup(), told_by]
+                .into_iter()
+                .flatten()
+                .map(BootTime::remaining)
+                .fold(SLICE, Duration::min);
             if let Ok(input) = self.inputs.recv_timeout(wake) {
                 self.read(input, &mut events);
             }
+            self.report_without_a_culprit_in_time();
             // Also where one input follows another: whatever is due must not wait for a pause between them.
             events.push_back(Event::Tick);
             while let Some(event) = events.pop_front() {
@@ -82,6 +77,7 @@ impl EventLoop {
                 }
             }
             Input::Answer(event) => events.push_back(event),
+            Input::Evicted(culprit) => self.report_held_back(culprit.as_ref()),
             Input::Beat(Beat::Renewed(granted)) => {
                 self.stderr.step(format!(
                     "renewed {} until {}",
@@ -102,15 +98,18 @@ impl EventLoop {
 
     fn carry_out(&mut self, action: Action, events: &mut VecDeque<Event>) -> Option<Outcome> {
         match action {
-            Action::Claim(limit) => self.database.ask(Request::Claim(limit)),
+            Action::Claim(limit) => self.database.ask(Operation::Claim(limit)),
             Action::InterruptClaim => self.database.interrupt_claim(),
-            Action::Renew(term, limit) => self.database.ask(Request::Renew(term, limit)),
+            Action::Renew(term, limit) => {
+                self.term = Some(term.clone());
+                self.database.ask(Operation::Renew(term, limit));
+            }
             Action::Release {
                 term,
                 hold,
                 limit,
                 ended,
-            } => self.database.ask(Request::Release {
+            } => self.database.ask(Operation::Release {
                 term,
                 hold,
                 limit,
@@ -125,11 +124,12 @@ impl EventLoop {
                 }
             }
             Action::WakeNeighbours => process::wake_own_group(),
-            Action::Report(report) => self.report(&report),
+            Action::Report(report) => self.report(report),
             Action::Finish(outcome) => return Some(outcome),
             Action::ArmWatchdog(deadline) => events.push_back(self.arm_watchdog(deadline)),
             Action::StartJob { term, not_after } => self.start_job(&term, not_after, events),
             Action::StartHeartbeat { term, sent, took } => {
+                self.term = Some(term.clone());
                 self.start_heartbeat(term, sent, took, events);
             }
             Action::StopHeartbeat => self.stop_heartbeat(events),
@@ -148,18 +148,6 @@ impl EventLoop {
             Action::LookAtLeftovers => events.push_back(self.look_at_leftovers()),
         }
         None
-    }
-
-    fn report(&mut self, report: &Report) {
-        if let (Report::Lost(reason), Some(control)) = (report, &mut self.job) {
-            control.loss = Some(reason.clone());
-        }
-        let (text, level) = output::report(report, self.claimant.key.as_str(), &self.plan);
-        match level {
-            Level::Error => self.stderr.error(text),
-            Level::Info => self.stderr.info(text),
-            Level::Step => self.stderr.step(text),
-        }
     }
 }
 

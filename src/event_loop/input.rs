@@ -1,6 +1,7 @@
 //! What reaches the loop from its threads.
 
 use crate::heartbeat::Beat;
+use crate::record::Culprit;
 use crate::signals::Caught;
 use crate::supervise::Event;
 
@@ -11,6 +12,8 @@ pub enum Input {
     Caught(Caught),
     /// An answer of the database.
     Answer(Event),
+    /// Who has evicted the holder, if that is known.
+    Evicted(Option<Culprit>),
     /// News of the heartbeat.
     Beat(Beat),
 }

@@ -21,6 +21,7 @@
 //! | `job_control` | what a run needs in addition to its claim |
 //! | `state` | what the loop works with |
 //! | `job` | the effects of the loop on a job: its watchdog, its start, its terminal and its heartbeat |
+//! | `reports` | what the loop tells people |
 //! | `drive` | the loop: inputs become events, actions are carried out |
 
 mod database;
@@ -28,6 +29,7 @@ mod drive;
 mod input;
 mod job;
 mod job_control;
+mod reports;
 mod state;
 
 pub use self::database::Claimant;

@@ -7,9 +7,10 @@ use super::database::{Claimant, Database};
 use super::input::Input;
 use super::job_control::JobControl;
 use crate::clock::BootTime;
+use crate::lease::Term;
 use crate::output::StderrWriter;
 use crate::process::Children;
-use crate::supervise::{Plan, Supervisor};
+use crate::supervise::{Plan, Report, Supervisor};
 
 /// One run, or one claim, from its first claim to its end.
 pub struct EventLoop {
@@ -22,6 +23,17 @@ pub struct EventLoop {
     pub(super) inputs: Receiver<Input>,
     pub(super) children: Children,
     pub(super) job: Option<JobControl>,
+    /// The term that was last held.
+    pub(super) term: Option<Term>,
+    pub(super) held_back: Option<HeldBack>,
+}
+
+/// Reports that wait for who has evicted the holder: the first of them tells.
+///
+/// By then the job is being stopped, or it has ended. Nothing but these reports waits.
+pub(super) struct HeldBack {
+    pub(super) until: BootTime,
+    pub(super) reports: Vec<Report>,
 }
 
 impl EventLoop {
@@ -49,6 +61,8 @@ impl EventLoop {
             sender,
             inputs,
             job,
+            term: None,
+            held_back: None,
         })
     }
 }

@@ -90,3 +90,14 @@ pub enum Loss {
     /// There is no table of this name.
     NoTable(String),
 }
+
+impl Loss {
+    /// Whether somebody else may have ended the term before its time.
+    #[must_use]
+    pub const fn may_be_an_eviction(&self) -> bool {
+        match self {
+            Self::Taken(_) | Self::Mismatch { .. } | Self::Released => true,
+            Self::Expired | Self::NoRow | Self::NoTable(_) => false,
+        }
+    }
+}

@@ -16,6 +16,7 @@ use std::io::{self, Write};
 
 use crate::lease::{LeaseState, Loss, Row, ServerTime, Term};
 use crate::process;
+use crate::record::Culprit;
 use crate::timing::human;
 
 pub use self::history::{
@@ -172,6 +173,30 @@ pub fn loss(loss: &Loss) -> String {
         }
         Loss::NoTable(table) => format!("table {table} does not exist (see --table)"),
     }
+}
+
+/// Why a term has ended, and by whom it was ended if that is known.
+#[must_use]
+pub fn loss_by(why: &Loss, culprit: Option<&Culprit>) -> String {
+    match (culprit, why) {
+        (Some(culprit), Loss::Released) => format!("its holder was evicted{}", by(culprit)),
+        (Some(culprit), Loss::Taken(_) | Loss::Mismatch { .. }) => {
+            format!("{}, after an eviction{}", loss(why), by(culprit))
+        }
+        (Some(_), Loss::Expired | Loss::NoRow | Loss::NoTable(_)) | (None, _) => loss(why),
+    }
+}
+
+/// Who has evicted a holder. Only `lease` says on which host it ran; an eviction without one was done with SQL.
+fn by(culprit: &Culprit) -> String {
+    let mut text = String::new();
+    if let Some(role) = &culprit.role {
+        text.push_str(&format!(" by role {role}"));
+    }
+    if let Some(host) = &culprit.host {
+        text.push_str(&format!(" on {host} with lease release --force"));
+    }
+    text
 }
 
 /// Which part of a term differs from the table: the holder, the fence, or both.

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{escape, held_by, loss, whole_seconds};
+use super::{escape, held_by, loss_by, whole_seconds};
 use crate::job::Ended;
 use crate::lease::Loss;
+use crate::record::Culprit;
 use crate::supervise::{JobEnd, NotReleased, Plan, Purpose, Reason, Report};
 use crate::timing::{Wait, human};
 
@@ -19,9 +20,14 @@ pub enum Level {
     Step,
 }
 
-/// The text of a report, and how much it matters.
+/// The text of a report, and how much it matters. `culprit` is who has evicted the holder, if that is known.
 #[must_use]
-pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
+pub fn report(
+    report: &Report,
+    key: &str,
+    plan: &Plan,
+    culprit: Option<&Culprit>,
+) -> (String, Level) {
     match report {
         Report::Waiting(row) => (format!("waiting: {}", held_by(row)), Level::Info),
         Report::ClaimFailing { failure, retry_for } => (
@@ -73,7 +79,11 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
             Level::Step,
         ),
         Report::LostBeforeUse(why) => (
-            format!("{key} was lost {}: {}", before_use(plan), loss(why)),
+            format!(
+                "{key} was lost {}: {}",
+                before_use(plan),
+                loss_by(why, culprit)
+            ),
             Level::Error,
         ),
         Report::NotRenewedBeforeUse(failure) => (
@@ -106,15 +116,20 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
         Report::Released => (format!("released {key}"), Level::Step),
         Report::LostBeforeEnd(why, end) => {
             let by = match why {
-                Loss::Released => ", by force or by the job itself",
-                Loss::Taken(_)
+                Loss::Released if culprit.is_none() => ", by force or by the job itself",
+                Loss::Released
+                | Loss::Taken(_)
                 | Loss::Mismatch { .. }
                 | Loss::Expired
                 | Loss::NoRow
                 | Loss::NoTable(_) => "",
             };
             (
-                format!("{key} was lost {}: {}{by}", before(*end, plan), loss(why)),
+                format!(
+                    "{key} was lost {}: {}{by}",
+                    before(*end, plan),
+                    loss_by(why, culprit)
+                ),
                 Level::Error,
             )
         }
@@ -125,13 +140,13 @@ pub fn report(report: &Report, key: &str, plan: &Plan) -> (String, Level) {
         ),
         Report::RenewRecovered => (format!("{key} is renewed again"), Level::Info),
         Report::Lost(why) => (
-            format!("{}; the job is stopped", reason(why, key)),
+            format!("{}; the job is stopped", reason(why, key, culprit)),
             Level::Error,
         ),
         Report::LostRunningOn(why) => (
             format!(
                 "{}; the job runs on without it (--on-loss continue)",
-                reason(why, key)
+                reason(why, key, culprit)
             ),
             Level::Error,
         ),
@@ -254,9 +269,9 @@ fn processes(count: Option<usize>) -> String {
     }
 }
 
-fn reason(reason: &Reason, key: &str) -> String {
+fn reason(reason: &Reason, key: &str, culprit: Option<&Culprit>) -> String {
     match reason {
-        Reason::Over(why) => format!("{key} is lost: {}", loss(why)),
+        Reason::Over(why) => format!("{key} is lost: {}", loss_by(why, culprit)),
         Reason::NotRenewed(last) => {
             // Not "has expired": the job is stopped before the expiry.
             let mut text = format!("{key} could not be renewed in time");

@@ -12,9 +12,13 @@ use super::outcome::{Moment, cell, micros, only_read, query, text};
 use crate::connect::Access;
 use crate::fault::Fault;
 use crate::job::{Ended, Signal};
-use crate::lease::{Fence, ServerTime};
+use crate::lease::{Fence, ServerTime, Term};
 use crate::record::{Culprit, End, LastRun, Queries, Run};
 use crate::sql::{self, Pattern};
+use crate::timing::EVICTION_LOOK;
+
+/// How many of the newest terms of a key are looked at, to find one that has just ended.
+const TERMS_LOOKED_AT: i64 = 20;
 
 /// Which terms are wanted.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +71,32 @@ impl Store {
             let likes = if plain.is_some() { None } else { likes };
             last_runs(client, queries, plain.as_ref(), likes.as_ref())
         })
+    }
+
+    /// Who has evicted the holder of this term. `None` if nobody has, and if the history does not tell: it may be missing,
+    /// or closed to this role. It takes [`EVICTION_LOOK`] at most.
+    #[must_use]
+    pub fn evicted_by(&self, term: &Term) -> Option<Culprit> {
+        let mut patient = self.clone();
+        patient.limit = self.limit.min(EVICTION_LOOK);
+        let wanted = Wanted {
+            patterns: vec![Pattern::of_key(&term.key)],
+            limit: Some(TERMS_LOOKED_AT),
+            ..Wanted::default()
+        };
+        let runs = patient.history(&wanted).ok()?;
+        let holder = term.holder.as_str();
+        let run = runs
+            .into_iter()
+            .find(|run| run.fence == term.fence && run.holder == holder)?;
+        match run.end {
+            End::Forced(_, culprit) => Some(culprit),
+            End::Running
+            | End::Released(..)
+            | End::Expired(_)
+            | End::Lost(..)
+            | End::Deleted(..) => None,
+        }
     }
 
     fn read_history<T: Send + 'static>(

@@ -364,6 +364,9 @@ fn margin(ttl: Duration) -> Duration {
 /// How long the last try of a wait may take, beyond the wait: a claim that was sent must get its answer.
 pub const LAST_LOOK: Duration = Duration::from_secs(1);
 
+/// How long a look into the history may take for who has evicted a holder. The answer changes a message, and nothing else.
+pub const EVICTION_LOOK: Duration = Duration::from_secs(1);
+
 /// How long a release goes on although a signal asks to leave. Whoever ends a job often signals `lease` as well, a moment
 /// later: a closed window sends HUP to the one and the shell to the other, a service manager sends TERM to both. That must
 /// not leave the lease behind; a person who presses Ctrl-C because the database hangs may.

@@ -1,6 +1,7 @@
 //! `lease renew`.
 
 use crate::support::job::run_script;
+use crate::support::rows::evicted;
 use crate::support::table::{change, delete, lock_row};
 use crate::support::{Output, key, shared, until};
 use crate::{claimed, column, lease, left_of, literal, row_text, term, with_term, with_term_and};
@@ -196,7 +197,7 @@ fn each_way_of_losing_has_its_own_words() {
     let held = claimed(&key, &[]);
     lease(&["release", "--force", &key]).output().expect_code(0);
     let out = with_term("renew", &held).output().expect_code(76);
-    assert!(out.stderr.contains("it was released"), "{out:?}");
+    assert!(out.stderr.contains(&evicted()), "{out:?}");
     let out = lease(&[
         "--table",
         "no_such_table",

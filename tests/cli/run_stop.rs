@@ -5,6 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::support::job::{Journal, of_job, run, run_script, steal, until_gone};
+use crate::support::rows::evicted;
 use crate::support::table::{change, delete};
 use crate::support::{key, programs, shared, stays, until};
 use crate::{column, lease, term};
@@ -143,7 +144,7 @@ fn a_forced_release_evicts_the_run() {
     job.wait_for_line("ready");
     lease(&["release", "--force", &key]).output().expect_code(0);
     let out = job.wait().expect_code(76);
-    assert!(out.stderr.contains("it was released"), "{out}");
+    assert!(out.stderr.contains(&evicted()), "{out}");
     until_gone(&key);
 }
 
@@ -209,12 +210,12 @@ fn a_release_that_was_not_the_runs_own_is_a_loss_also_when_no_heartbeat_saw_it()
         }
         job.close_input();
         let out = job.wait().expect_code(76);
-        assert_eq!(
-            out.stderr,
-            format!(
-                "lease: {key} was lost {end}: it was released, by force or by the job itself\n"
-            )
-        );
+        let why = if forced {
+            evicted()
+        } else {
+            "it was released, by force or by the job itself".to_owned()
+        };
+        assert_eq!(out.stderr, format!("lease: {key} was lost {end}: {why}\n"));
     }
 }
 

@@ -1,10 +1,11 @@
-//! What a run says about its end.
+//! What a run says about its end, and about who has ended its lease.
 
 use nix::sys::signal::Signal;
 
-use crate::claimed;
 use crate::support::job::{run, run_script, steal};
+use crate::support::rows::{by_force, evicted};
 use crate::support::{Output, Proxy, Server, key, shared};
+use crate::{claimed, lease};
 
 /// A loss is noticed within a second, and a database that is slow for a while is not taken for one.
 const BEATING: [&str; 5] = ["-v", "--ttl", "15s", "--heartbeat", "1s"];
@@ -91,5 +92,75 @@ fn the_last_line_of_verbose_does_not_call_a_lease_lost_that_was_only_not_renewed
         format!(
             "lease: {key}: the job was stopped after TIME, because its lease was not renewed in time {end}"
         )
+    );
+}
+
+#[test]
+fn a_run_that_was_evicted_says_by_whom() {
+    let key = key();
+    let job = run_script(&BEATING[1..], &key, "echo ready; sleep 1000; true")
+        .on(shared())
+        .spawn();
+    job.wait_for_line("ready");
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    let out = job.wait().expect_code(76);
+    assert_eq!(
+        out.stderr,
+        format!("lease: {key} is lost: {}; the job is stopped\n", evicted())
+    );
+}
+
+#[test]
+fn a_run_whose_key_was_claimed_after_an_eviction_says_both() {
+    let key = key();
+    let job = run_script(&["--ttl", "1h"], &key, "echo ready; read end")
+        .open_input()
+        .on(shared())
+        .spawn();
+    job.wait_for_line("ready");
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    let other = claimed(&key, &["--holder", "other"]);
+    job.close_input();
+    let out = job.wait().expect_code(76);
+    assert_eq!(
+        out.stderr,
+        format!(
+            "lease: {key} was lost before the job ended with code 1: other holds it now (fence {}), after an eviction {}\n",
+            other.fence,
+            by_force()
+        )
+    );
+}
+
+#[test]
+fn who_has_evicted_a_run_is_not_known_to_a_role_that_may_not_read_the_history() {
+    let key = key();
+    shared().psql(
+        "DO $$ BEGIN CREATE ROLE unread LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$; \
+         GRANT SELECT, INSERT, UPDATE ON public.lease TO unread",
+    );
+    let job = run_script(&BEATING[1..], &key, "echo ready; sleep 1000; true")
+        .env("LEASE_DATABASE_URL", shared().url_for("unread", "postgres"))
+        .spawn();
+    job.wait_for_line("ready");
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    let out = job.wait().expect_code(76);
+    assert_eq!(
+        out.stderr,
+        format!("lease: {key} is lost: it was released; the job is stopped\n")
+    );
+}
+
+#[test]
+fn a_renewal_of_a_term_that_was_evicted_says_by_whom() {
+    let key = key();
+    let term = claimed(&key, &[]);
+    lease(&["release", "--force", &key]).output().expect_code(0);
+    let out = crate::with_term("renew", &term).output().expect_code(76);
+    assert_eq!(out.stderr, format!("lease: {key} is lost: {}\n", evicted()));
+    let out = crate::with_term("release", &term).output().expect_code(76);
+    assert_eq!(
+        out.stderr,
+        format!("lease: cannot release {key}: {}\n", evicted())
     );
 }

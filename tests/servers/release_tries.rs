@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use crate::column;
 use crate::support::job::{run_script, steal};
 use crate::support::proxy::{AtCommit, Proxy};
+use crate::support::rows::evicted;
 use crate::support::{Lease, Running, Server, key, until};
 
 /// A job that runs until its input is closed, under a lease that no heartbeat touches meanwhile.
@@ -48,7 +49,7 @@ fn a_loss_is_told_also_when_the_first_try_of_the_release_can_not_connect() {
     };
     type Loss<'a> = (&'a dyn Fn(&str), &'a str);
     let losses: [Loss<'_>; 3] = [
-        (&evict, "it was released, by force or by the job itself"),
+        (&evict, &evicted()),
         (
             &|key| {
                 server.psql(&format!("DELETE FROM public.lease WHERE key = '{key}'"));

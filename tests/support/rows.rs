@@ -15,3 +15,17 @@ pub fn rows(client: &mut Client, sql: &str) -> Result<String, postgres::Error> {
     }
     Ok(lines.join("\n"))
 }
+
+/// How an eviction by the superuser with `lease release --force` is told on the evicted side.
+pub fn evicted() -> String {
+    format!("its holder was evicted {}", by_force())
+}
+
+/// Who has done it.
+pub fn by_force() -> String {
+    let host = hostname::get().expect("a name");
+    format!(
+        "by role postgres on {} with lease release --force",
+        host.to_string_lossy()
+    )
+}

@@ -95,6 +95,9 @@ pub(super) const RUN: &[Section] = &[
                 "\"In time\" means before the deadline minus the grace period. The deadline is shortly before the lease expires; see DURATIONS. If the watchdog has stopped the job, lease reports it. If lease is gone, the watchdog reports it.",
             ),
             Block::Text(
+                "If the lease was evicted, lease looks into the history for the role and the host that did it, for a second at most. The role of lease needs SELECT on the history for that.",
+            ),
+            Block::Text(
                 "If the database fails temporarily at the claim or at the release, lease retries for up to --db-timeout. With --wait, it retries the claim for as long as --wait allows.",
             ),
             Block::Text(
