@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod elsewhere;
 mod ends;
 mod forged;
 mod install;
