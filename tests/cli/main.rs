@@ -4,6 +4,7 @@
 mod support;
 
 mod claim;
+mod cron;
 mod database_faults;
 mod hints;
 mod history;

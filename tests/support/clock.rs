@@ -40,6 +40,11 @@ impl Clock {
         Some(clock)
     }
 
+    /// The library to preload, for a program that is to go by a clock of another kind.
+    pub fn library(&self) -> &str {
+        &self.library
+    }
+
     /// Sets it so far off, as `+1h` or `-30m`; `+0` is right. It is so for whoever looks at it from now on.
     pub fn set(&self, offset: &str) {
         // Read whenever somebody looks, so it is never there in part.
