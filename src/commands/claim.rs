@@ -64,7 +64,8 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     let Granted { grant, sent, .. } = &granted;
     let give_up = || fate(&store, grant, is_fresh);
     let left = timing::left(*sent, grant.expires_in, BootTime::now());
-    let text = term_text(grant, args.format, left);
+    let is_new = is_fresh || grant.is_new;
+    let text = term_text(grant, args.format, left, Some(is_new));
     if granted.deadline.has_passed() {
         // The answer came in time, so this process was stopped since.
         let what = format!("cannot claim {}", key.as_str());

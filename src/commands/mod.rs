@@ -189,12 +189,18 @@ pub fn why_lost(store: &Store, term: &Term, loss: &Loss) -> String {
     output::loss_by(loss, culprit.as_ref())
 }
 
-/// A term as `claim` and `renew` print it. `left` is the time until its expiry.
+/// A term as `claim` and `renew` print it. `left` is the time until its expiry. `is_new` is for a claim: whether it began
+/// the term.
 #[must_use]
-pub fn term_text(grant: &Grant, format: TermFormat, left: Duration) -> String {
+pub fn term_text(
+    grant: &Grant,
+    format: TermFormat,
+    left: Duration,
+    is_new: Option<bool>,
+) -> String {
     match format {
-        TermFormat::Shell => output::term_shell(grant),
-        TermFormat::Json => output::term_json(grant, left),
+        TermFormat::Shell => output::term_shell(grant, is_new),
+        TermFormat::Json => output::term_json(grant, left, is_new),
     }
 }
 

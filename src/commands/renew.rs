@@ -40,7 +40,7 @@ pub fn renew(common: &Common, args: Renew) -> anyhow::Result<Ending> {
             }
         };
         let left = timing::left(at, grant.expires_in, BootTime::now());
-        let text = term_text(&grant, args.format, left);
+        let text = term_text(&grant, args.format, left, None);
         if !timing::trusted_until(at, grant.expires_in).has_passed() {
             output::print(&text).map_err(|error| {
                 anyhow!(

@@ -72,10 +72,19 @@ pub fn report(
             Level::Error,
         ),
         Report::Claimed(grant) => (
-            format!(
-                "claimed {key} until {}, fence {}",
-                grant.expires_at, grant.term.fence
-            ),
+            if plan.holder_is_fresh || grant.is_new {
+                format!(
+                    "claimed {key} until {}, fence {}",
+                    grant.expires_at, grant.term.fence
+                )
+            } else {
+                format!(
+                    "extended {key} until {}, fence {}; {} held it already",
+                    grant.expires_at,
+                    grant.term.fence,
+                    plan.holder.as_str()
+                )
+            },
             Level::Step,
         ),
         Report::LostBeforeUse(why) => (

@@ -12,17 +12,21 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Lines for `eval "$(lease claim KEY)"`.
+/// Lines for `eval "$(lease claim KEY)"`. `is_new` is for a claim: whether it began the term.
 #[must_use]
-pub fn term_shell(grant: &Grant) -> String {
-    [
+pub fn term_shell(grant: &Grant, is_new: Option<bool>) -> String {
+    let (fence, expires_at) = (grant.term.fence.to_string(), grant.expires_at.to_string());
+    let mut variables = vec![
         ("LEASE_KEY", grant.term.key.as_str()),
         ("LEASE_HOLDER", grant.term.holder.as_str()),
-        ("FENCE", &grant.term.fence.to_string()),
-        ("LEASE_EXPIRES_AT", &grant.expires_at.to_string()),
-    ]
-    .map(|(name, value)| format!("export {name}={}\n", shell_word(value)))
-    .concat()
+        ("FENCE", &fence),
+        ("LEASE_EXPIRES_AT", &expires_at),
+    ];
+    variables.extend(is_new.map(|is_new| ("LEASE_NEW", if is_new { "1" } else { "0" })));
+    variables
+        .into_iter()
+        .map(|(name, value)| format!("export {name}={}\n", shell_word(value)))
+        .collect()
 }
 
 #[derive(Serialize)]
@@ -33,11 +37,13 @@ struct TermJson<'a> {
     acquired_at: String,
     expires_at: String,
     expires_in_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new: Option<bool>,
 }
 
-/// One JSON object. `left` is the time until the expiry.
+/// One JSON object. `left` is the time until the expiry; `is_new` is for a claim, as above.
 #[must_use]
-pub fn term_json(grant: &Grant, left: Duration) -> String {
+pub fn term_json(grant: &Grant, left: Duration, is_new: Option<bool>) -> String {
     let term = TermJson {
         key: grant.term.key.as_str(),
         holder: grant.term.holder.as_str(),
@@ -45,6 +51,7 @@ pub fn term_json(grant: &Grant, left: Duration) -> String {
         acquired_at: grant.acquired_at.to_string(),
         expires_at: grant.expires_at.to_string(),
         expires_in_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+        new: is_new,
     };
     let json = serde_json::to_string(&term).expect("text and numbers have a JSON form");
     harmless_json(json) + "\n"

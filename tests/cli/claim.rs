@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::job::around;
 use crate::support::table::{change, delete};
-use crate::support::{Lease, key, shared, until};
+use crate::support::{Lease, Output, key, shared, until};
 use crate::{claimed, column, fields, lease, left_of, term, with_term};
 
 #[test]
@@ -24,7 +24,8 @@ fn a_free_lease_is_granted_and_printed_for_eval() {
         lines[3].starts_with("export LEASE_EXPIRES_AT='2") && lines[3].ends_with("Z'"),
         "{out:?}"
     );
-    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[4], "export LEASE_NEW='1'");
+    assert_eq!(lines.len(), 5);
     assert_eq!(out.stderr, "");
 }
 
@@ -43,7 +44,8 @@ fn json_is_one_object_with_the_documented_fields() {
             "expires_in_ms",
             "fence",
             "holder",
-            "key"
+            "key",
+            "new"
         ]
     );
     left_of(90_000, term(&out.stdout).expires_in_ms, &out);
@@ -294,4 +296,42 @@ fn a_wait_is_not_made_longer_by_a_database_that_does_not_answer() {
         .output()
         .expect_code(69);
     assert!(out.took < Duration::from_secs(20), "{out:?}");
+}
+
+#[test]
+fn a_claim_of_a_named_holder_tells_a_new_term_from_one_that_it_had() {
+    let key = key();
+    let claim = |more: &[&str]| {
+        lease(&["claim", "-v", "--holder", "web-1"])
+            .args(more)
+            .arg(&key)
+            .output()
+            .expect_code(0)
+    };
+    let is_new = |out: &Output| {
+        let value: serde_json::Value = serde_json::from_str(&out.stdout).expect("an object");
+        value["new"].as_bool()
+    };
+    let first = claim(&["--format", "json"]);
+    assert_eq!(is_new(&first), Some(true));
+    assert!(
+        first
+            .stderr
+            .contains(&format!("lease: claimed {key} until ")),
+        "{first}"
+    );
+    let second = claim(&["--format", "json"]);
+    assert_eq!(is_new(&second), Some(false));
+    let line = format!("lease: extended {key} until ");
+    let told = second.stderr.lines().find(|told| told.starts_with(&line));
+    assert!(
+        told.is_some_and(|told| told.ends_with("; web-1 held it already")),
+        "{second}"
+    );
+    let third = claim(&[]);
+    assert!(third.stdout.ends_with("export LEASE_NEW='0'\n"), "{third}");
+    // A renewal begins no term.
+    let held = term(&second.stdout);
+    let renewed = with_term("renew", &held).output().expect_code(0).stdout;
+    assert!(!renewed.contains("LEASE_NEW"), "{renewed}");
 }

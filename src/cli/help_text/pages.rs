@@ -42,6 +42,12 @@ const TERM_FIELDS: &[(&str, &str)] = &[
     ),
 ];
 
+/// What a claim adds to the fields of a term.
+const NEW_FIELD: &[(&str, &str)] = &[(
+    "new",
+    "true if this claim began the term, false if the holder of --holder held the lease already and the claim extended it; LEASE_NEW is 1 or 0 in the shell format",
+)];
+
 const SLOW: Section = Section {
     title: "SLOW ANSWERS",
     blocks: &[
@@ -70,9 +76,13 @@ pub(super) const CLAIM: &[Section] = &[
         title: "OUTPUT",
         blocks: &[
             Block::Text(
-                "In the shell format, claim prints export commands for LEASE_KEY, LEASE_HOLDER, FENCE and LEASE_EXPIRES_AT, with the values quoted for a POSIX shell. With --format json it prints one object on one line:",
+                "In the shell format, claim prints export commands for LEASE_KEY, LEASE_HOLDER, FENCE, LEASE_EXPIRES_AT and LEASE_NEW, with the values quoted for a POSIX shell. With --format json it prints one object on one line:",
             ),
             Block::Terms(TERM_FIELDS),
+            Block::Terms(NEW_FIELD),
+            Block::Text(
+                "Two processes that claim with the same --holder, such as a host name, both get the lease. Only the one that finds new has begun the term. If the database lost the answer to a first try, the second try cannot tell, and the claim is not called new.",
+            ),
         ],
     },
     SLOW,
@@ -109,7 +119,7 @@ pub(super) const RENEW: &[Section] = &[
         title: "OUTPUT",
         blocks: &[
             Block::Text(
-                "The same as the output of lease-claim(1), with the new expiry. With --format json:",
+                "The same as the output of lease-claim(1), without new and LEASE_NEW, and with the new expiry. With --format json:",
             ),
             Block::Terms(TERM_FIELDS),
         ],
