@@ -285,7 +285,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__history)
-            opts="-d -q -v -h -V --since --limit --failed --last --overdue --format --database-url --table --db-timeout --quiet --verbose --help --version"
+            opts="-d -q -v -h -V --since --limit --failed --last --overdue --chart --format --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -117,6 +117,7 @@ complete -c lease -n "__fish_lease_using_subcommand history" -l table -d 'Keep t
 complete -c lease -n "__fish_lease_using_subcommand history" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
 complete -c lease -n "__fish_lease_using_subcommand history" -l failed -d 'Show only runs that failed, vanished, or lost their lease'
 complete -c lease -n "__fish_lease_using_subcommand history" -l last -d 'Show the last run of each key, and when it last succeeded'
+complete -c lease -n "__fish_lease_using_subcommand history" -l chart -d 'Draw a line for each key: when it ran, failed, is running, or did nothing within --since [default: 24h]'
 complete -c lease -n "__fish_lease_using_subcommand history" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
 complete -c lease -n "__fish_lease_using_subcommand history" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -364,6 +364,10 @@ pub struct History {
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(duration), conflicts_with_all = ["since", "limit", "failed", "last"])]
     pub overdue: Option<Duration>,
 
+    /// Draw a line for each key: when it ran, failed, is running, or did nothing within --since [default: 24h]
+    #[arg(long, conflicts_with_all = ["limit", "failed", "last", "overdue"])]
+    pub chart: bool,
+
     /// Print the runs in this format
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]
     pub format: HistoryFormat,

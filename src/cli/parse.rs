@@ -9,7 +9,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 
 use super::value_parsers::{shown, watch_interval};
-use super::{Cli, Command as Verb, StatusFormat};
+use super::{Cli, Command as Verb, HistoryFormat, StatusFormat};
 use crate::lease::Key;
 
 /// The usage of `run`.
@@ -37,16 +37,26 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
         Verb::Status(status) => {
             only_intervals_joined_to_watch(&args)?;
             if status.watch.is_some() && status.format == StatusFormat::OpenMetrics {
-                return Err(clap::Error::raw(
-                    ErrorKind::ValueValidation,
-                    "--watch cannot be used with --format openmetrics (see `lease status --help`)",
-                ));
+                return Err(conflict("--watch", "--format openmetrics", "status"));
+            }
+        }
+        Verb::History(history) => {
+            if history.chart && history.format == HistoryFormat::Json {
+                return Err(conflict("--chart", "--format json", "history"));
             }
         }
         // The holder of a run is always new, and has no lease that could be shortened.
-        Verb::Run(_) | Verb::Release(_) | Verb::History(_) | Verb::Init(_) => {}
+        Verb::Run(_) | Verb::Release(_) | Verb::Init(_) => {}
     }
     Ok(cli)
+}
+
+/// An option that goes with some formats only, which clap can't express.
+fn conflict(option: &str, format: &str, verb: &str) -> clap::Error {
+    clap::Error::raw(
+        ErrorKind::ValueValidation,
+        format!("{option} cannot be used with {format} (see `lease {verb} --help`)"),
+    )
 }
 
 /// clap takes `--watch=nightly` and `--watch nightly` for the same. Only the second one can mean a key.

@@ -1,16 +1,21 @@
 //! `lease history`: what ran, where, when, and how it ended.
 
+use std::time::Duration;
+
 use super::{Ending, print_or_leave, store, verbosity};
 use crate::cli::{Common, History, HistoryFormat};
 use crate::exit::Exit;
 use crate::lease::Key;
-use crate::output::{self, Look, Overdue};
+use crate::output::{self, Look, Overdue, Paper, Window};
 use crate::record::LastRun;
 use crate::sql::Pattern;
 use crate::store::{Failure, Store, Wanted};
 
 /// So many runs are shown if nothing else is asked for.
 const SHOWN: u32 = 20;
+
+/// A chart shows so much time if nothing else is asked for.
+const CHARTED: Duration = Duration::from_secs(24 * 3600);
 
 /// Shows runs, the last run of each key, or the keys that are overdue.
 ///
@@ -45,7 +50,14 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
         }));
     }
 
-    let (text, is_empty) = if args.last {
+    let (text, is_empty) = if args.chart {
+        let length = args.since.unwrap_or(CHARTED);
+        let (now, runs) = store.chart(&patterns, length).map_err(failed)?;
+        let keys: Vec<String> = patterns.into_iter().filter_map(|p| p.plain).collect();
+        let (window, paper) = (Window { now, length }, Paper::of_this_terminal());
+        let text = output::chart(&runs, &keys, window, &look, paper);
+        (text, runs.is_empty() && keys.is_empty())
+    } else if args.last {
         let mut last = store.last_runs(&patterns).map_err(failed)?;
         last.retain(|last| !args.failed || last.run.end.is_failure());
         let text = if is_json {

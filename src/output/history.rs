@@ -32,7 +32,16 @@ impl Look {
         }
     }
 
-    fn time(&self, time: ServerTime) -> String {
+    /// Without colour, in this zone.
+    #[cfg(test)]
+    pub(super) const fn plain(zone: TimeZone) -> Self {
+        Self {
+            zone,
+            colour: false,
+        }
+    }
+
+    pub(super) fn time(&self, time: ServerTime) -> String {
         let ServerTime::At(micros) = time else {
             return time.to_string();
         };
@@ -52,7 +61,7 @@ impl Look {
             .map_or(text.clone(), |(_, clock)| clock.to_owned())
     }
 
-    fn failure(&self, is_failure: bool, text: String) -> String {
+    pub(super) fn failure(&self, is_failure: bool, text: String) -> String {
         if is_failure && self.colour {
             format!("\u{1b}[31m{text}\u{1b}[0m")
         } else {

@@ -2,6 +2,7 @@
 //!
 //! Data goes to stdout. Messages go to stderr, one line each, and each begins with `lease: `.
 
+mod chart;
 mod history;
 mod layout;
 mod metrics;
@@ -19,6 +20,7 @@ use crate::process;
 use crate::record::Culprit;
 use crate::timing::human;
 
+pub use self::chart::{Paper, Window, chart};
 pub use self::history::{
     Look, Overdue, ended, history_json, history_table, last_run, last_runs_json, last_runs_table,
     overdue_json, overdue_table,

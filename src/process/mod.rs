@@ -20,5 +20,5 @@ pub(crate) use inherited::{block_all, rename_forked, set_mask};
 pub use inherited::{block_ttou, ignored_at_start, unblock_all, was_closed_at_start};
 pub use program::NoProgram;
 pub use spawn::{Announce, Job, Launch, SpawnError, spawn};
-pub use terminal::{StopOutcome, Terminal, stop_own_group, wake_own_group};
+pub use terminal::{StopOutcome, Terminal, stop_own_group, terminal_columns, wake_own_group};
 pub use wait::{Change, Children, reap};

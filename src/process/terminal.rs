@@ -19,6 +19,20 @@ use super::inherited::{block_ttou, ignored_at_start, set_disposition, unblock_tt
 use super::procfs::own_group_is_orphaned;
 use crate::job::{Foreground, Signal};
 
+/// How many columns the terminal has that stdout is; `None` if it is none, or does not say.
+#[must_use]
+pub fn terminal_columns() -> Option<usize> {
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: ioctl_tty(2): TIOCGWINSZ writes one winsize, which `size` is.
+    let answered = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    (answered == 0 && size.ws_col > 0).then(|| size.ws_col.into())
+}
+
 /// The controlling terminal, to be lent to a job.
 #[derive(Debug)]
 pub struct Terminal {

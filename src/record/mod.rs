@@ -50,6 +50,8 @@ pub struct Queries {
     pub runs_of_keys: String,
     /// The last term of each key.
     pub last: String,
+    /// The terms of each key within a time.
+    pub chart: String,
     /// Whether there is a history that this role may read, and a lease table.
     pub readable: String,
     /// Whether a key is due again.
@@ -78,6 +80,7 @@ impl Queries {
             runs: fill(include_str!("runs.sql")),
             runs_of_keys: fill(include_str!("runs_of_keys.sql")),
             last: fill(include_str!("last.sql")),
+            chart: fill(include_str!("chart.sql")),
             readable: fill(include_str!("readable.sql")),
             due: fill(include_str!("due.sql")),
             leases: table.quoted(),

@@ -40,7 +40,7 @@ impl Store {
     /// When the database can't be reached, does not answer in time, or refuses; when there is no history.
     pub fn history(&self, wanted: &Wanted) -> Result<Vec<Run>, Failure> {
         let (plain, likes) = keys(&wanted.patterns);
-        let (since, failed, limit) = (wanted.since.map(micros), wanted.failed, wanted.limit);
+        let (since, failed, limit) = (wanted.since.map(back), wanted.failed, wanted.limit);
         self.read_history(move |client, queries| {
             // Keys that are given in full are looked up; one with wildcards among them needs a search.
             let (statement, keys) = match (plain, likes) {
@@ -97,6 +97,39 @@ impl Store {
             | End::Lost(..)
             | End::Deleted(..) => None,
         }
+    }
+
+    /// The reading of the server's clock, and the terms within this time before it, by key and oldest first. The last term
+    /// before that time comes with them.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    pub fn chart(
+        &self,
+        patterns: &[Pattern],
+        length: Duration,
+    ) -> Result<(ServerTime, Vec<Run>), Failure> {
+        let (plain, likes) = keys(patterns);
+        let length = back(length);
+        self.read_history(move |client, queries| {
+            let likes = if plain.is_some() { None } else { likes };
+            let rows = query(
+                client,
+                &queries.chart,
+                &[
+                    (&plain, Type::TEXT_ARRAY),
+                    (&likes, Type::TEXT_ARRAY),
+                    (&length, Type::INT8),
+                ],
+            )?;
+            let first = rows.first().ok_or_else(|| {
+                Failure::new(Fault::Refused, "the server did not answer the time")
+            })?;
+            let now = cell::<Moment>(first, "now")?.0;
+            let is_a_term = |row: &&PgRow| matches!(text(row, "key"), Ok(Some(_)) | Err(_));
+            let runs = rows.iter().filter(is_a_term).map(run);
+            Ok((now, runs.collect::<Result<_, _>>()?))
+        })
     }
 
     fn read_history<T: Send + 'static>(
@@ -256,6 +289,12 @@ fn end(r: &PgRow, now: ServerTime) -> Result<End, Failure> {
         Some("deleted") => End::Deleted(at, culprit),
         Some(_) | None => End::Released(at, job),
     })
+}
+
+/// How far the server is to look back, in microseconds. Its calendar begins 6,700 years ago.
+fn back(time: Duration) -> i64 {
+    const FARTHEST: Duration = Duration::from_secs(5_000 * 365 * 24 * 3600);
+    micros(time.min(FARTHEST))
 }
 
 pub(super) fn time(r: &PgRow, name: &str) -> Result<Option<ServerTime>, Failure> {

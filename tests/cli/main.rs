@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod chart;
 mod claim;
 mod cron;
 mod database_faults;

@@ -338,6 +338,17 @@ pub(super) const HISTORY: &[Section] = &[
         ],
     },
     Section {
+        title: "CHART",
+        blocks: &[
+            Block::Text(
+                "With --chart, history draws a line for each key that has a history, and for each named key, from --since ago to now. The times above it are in the time zone of TZ. Several runs in one column show as the worst of them: failed, then running, then ran. A run failed if --failed would show it.",
+            ),
+            Block::Text(
+                "The chart is as wide as the terminal, and 80 columns wide if stdout is not a terminal. Its marks are ASCII unless LC_ALL, LC_CTYPE or LANG names a locale with UTF-8.",
+            ),
+        ],
+    },
+    Section {
         title: "JSON",
         blocks: &[
             Block::Text(
@@ -395,6 +406,8 @@ pub(super) const HISTORY: &[Section] = &[
             Block::Code("lease history nightly"),
             Block::Text("All jobs at a glance:"),
             Block::Code("lease history --last"),
+            Block::Text("Which nights are missing?"),
+            Block::Code("lease history --chart --since 7d"),
             Block::Text(
                 "Alert if a job has not succeeded for 26 hours. cron mails the output of this line. There is none if all is well. It also finds a job that hangs, while its other runs are skipped:",
             ),
