@@ -94,7 +94,7 @@ complete -c lease -n "__fish_lease_using_subcommand release" -s q -l quiet -d 'P
 complete -c lease -n "__fish_lease_using_subcommand release" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand release" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand release" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand status" -l watch -d 'Show the leases again at this interval until interrupted; an argument that is not a duration is taken as a KEY [default interval: 2s]' -r
+complete -c lease -n "__fish_lease_using_subcommand status" -l watch -d 'Show the leases again at this interval until interrupted, at a terminal also until q is pressed; an argument that is not a duration is taken as a KEY [default interval: 2s]' -r
 complete -c lease -n "__fish_lease_using_subcommand status" -l format -d 'Print the leases in this format' -r -f -a "table\t'Columns with a heading'
 json\t'A JSON array, one object for each key'
 openmetrics\t'Gauges for each key, free ones too, for node_exporter\'s textfile collector'"

@@ -93,6 +93,7 @@ pub fn main() -> ! {
 /// A panic is a bug in `lease`. No state can be trusted after it, so the whole process ends, in every build: a thread that
 /// ended alone could leave a job without a heartbeat. The watchdog then stops the job.
 fn report_bug(panic: &std::panic::PanicHookInfo<'_>) {
+    output::leave_screen();
     output::write_message(&format!("this is a bug in lease: {panic}"));
     std::process::abort();
 }

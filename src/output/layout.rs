@@ -4,36 +4,63 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::width::{shorten, width};
 use super::{harmless_json, whole_seconds};
 use crate::timing::human;
+
+/// What is between two columns.
+const GAP: &str = "  ";
+/// What a column is never made narrower than.
+const NARROWEST: usize = 8;
 
 /// Lines under a heading, in columns that are as wide as their longest text. Only the last column may have colours.
 pub(super) fn columns<const N: usize>(
     head: [&str; N],
     lines: impl Iterator<Item = [String; N]>,
 ) -> String {
-    let lines: Vec<[String; N]> = std::iter::once(head.map(str::to_owned))
+    columns_within(head, lines, None, &[])
+}
+
+/// The same, in a terminal of `limit` characters. If the lines are too long for it, the columns `flexible` are shortened,
+/// the widest one first.
+pub(super) fn columns_within<const N: usize>(
+    head: [&str; N],
+    lines: impl Iterator<Item = [String; N]>,
+    limit: Option<usize>,
+    flexible: &[usize],
+) -> String {
+    let mut lines: Vec<[String; N]> = std::iter::once(head.map(str::to_owned))
         .chain(lines)
         .collect();
-    let widths: [usize; N] = std::array::from_fn(|c| {
-        lines
-            .iter()
-            .map(|line| line[c].chars().count())
-            .max()
-            .unwrap_or(0)
+    let mut widths: [usize; N] =
+        std::array::from_fn(|c| lines.iter().map(|line| width(&line[c])).max().unwrap_or(0));
+    let mut excess = limit.map_or(0, |limit| {
+        (widths.iter().sum::<usize>() + GAP.len() * (N - 1)).saturating_sub(limit)
     });
+    while excess > 0
+        && let Some(widest) = flexible.iter().copied().max_by_key(|c| widths[*c])
+        && widths[widest] > NARROWEST
+    {
+        widths[widest] -= 1;
+        excess -= 1;
+    }
+    for line in &mut lines {
+        for &c in flexible {
+            line[c] = shorten(&line[c], widths[c]);
+        }
+    }
     lines
         .iter()
         .map(|line| {
             let padded: Vec<String> = line
                 .iter()
                 .zip(widths)
-                .map(|(text, width)| {
-                    let missing = width.saturating_sub(text.chars().count());
+                .map(|(text, column)| {
+                    let missing = column.saturating_sub(width(text));
                     format!("{text}{}", " ".repeat(missing))
                 })
                 .collect();
-            format!("{}\n", padded.join("  ").trim_end())
+            format!("{}\n", padded.join(GAP).trim_end())
         })
         .collect()
 }

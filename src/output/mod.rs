@@ -8,12 +8,14 @@ mod layout;
 mod metrics;
 mod report;
 mod run_ended;
+mod screen;
 mod status;
 mod stderr_writer;
 mod term;
+mod width;
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use crate::lease::{LeaseState, Loss, Row, ServerTime, Term};
 use crate::process;
@@ -29,6 +31,7 @@ pub use self::layout::span;
 pub use self::metrics::openmetrics;
 pub use self::report::{Level, not_released, report};
 pub use self::run_ended::run_ended;
+pub use self::screen::{Screen, ScreenView, leave_screen, local_time};
 pub use self::status::{Shown, status_json, status_table};
 pub use self::stderr_writer::StderrWriter;
 pub use self::term::{term_json, term_shell};
@@ -102,6 +105,18 @@ pub fn stdout_is_open() -> io::Result<()> {
         return Err(io::Error::other("stdout is closed"));
     }
     Ok(())
+}
+
+/// Whether messages appear on a terminal.
+#[must_use]
+pub fn stderr_is_a_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// How many characters a line of the terminal has that stdout is. `None` if it is not a terminal.
+#[must_use]
+pub fn stdout_columns() -> Option<usize> {
+    process::terminal_size(io::stdout()).map(|size| size.columns)
 }
 
 /// `text`, drawn over the previous content of the terminal. Clearing the whole screen first would flicker, so each line is

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::escape;
 use super::history::{RunJson, last_run};
-use super::layout::{columns, json_array, span};
+use super::layout::{columns_within, json_array, span};
 use crate::lease::{LeaseState, Row, ServerTime};
 use crate::record::LastRun;
 
@@ -38,10 +38,13 @@ impl Shown {
 }
 
 const NOTHING: &str = "-";
+/// The columns whose texts can be long.
+const KEY: usize = 0;
+const HOLDER: usize = 2;
 
-/// Columns for people.
+/// Columns for people. In a terminal of `limit` characters, long keys and holders are shortened.
 #[must_use]
-pub fn status_table(shown: &[Shown]) -> String {
+pub fn status_table(shown: &[Shown], limit: Option<usize>) -> String {
     let head = [
         "KEY",
         "STATE",
@@ -51,7 +54,7 @@ pub fn status_table(shown: &[Shown]) -> String {
         "EXPIRES IN",
         "LAST RUN",
     ];
-    columns(head, shown.iter().map(line))
+    columns_within(head, shown.iter().map(line), limit, &[KEY, HOLDER])
 }
 
 fn line(shown: &Shown) -> [String; 7] {
@@ -171,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_table_reads_as_documented() {
-        let table = status_table(&[row("web-3-5f0c9a1e77b2", Some(48_700))]);
+        let table = status_table(&[row("web-3-5f0c9a1e77b2", Some(48_700))], None);
         assert_eq!(
             table,
             "KEY      STATE  HOLDER              FENCE             HELD FOR  EXPIRES IN  LAST RUN\n\
@@ -180,13 +183,37 @@ mod tests {
     }
 
     #[test]
+    fn long_keys_and_holders_are_shortened_to_a_terminal_and_nothing_else_is() {
+        let long = row(&"h".repeat(60), Some(48_700));
+        let line = |limit| {
+            let table = status_table(std::slice::from_ref(&long), limit);
+            table.lines().last().unwrap_or_default().to_owned()
+        };
+        assert!(line(None).contains(&"h".repeat(60)));
+        assert_eq!(line(Some(500)), line(None));
+        assert_eq!(
+            line(Some(80)),
+            "nightly  held   hhhhhhhhhhhhh…  1796098343884123  12m 4s    48s         -"
+        );
+        // The heading of the last column is longer than its dash.
+        let narrow = line(Some(10));
+        assert!(
+            narrow.contains("hhhhhhh…  1796098343884123  12m 4s"),
+            "{narrow}"
+        );
+    }
+
+    #[test]
     fn every_state_has_its_line() {
-        let table = status_table(&[
-            row("w", Some(-200_000)),
-            row("", Some(9_000)),
-            row("w", None),
-            Shown::NoRow("k".to_owned()),
-        ]);
+        let table = status_table(
+            &[
+                row("w", Some(-200_000)),
+                row("", Some(9_000)),
+                row("w", None),
+                Shown::NoRow("k".to_owned()),
+            ],
+            None,
+        );
         assert!(table.contains("3m 20s ago"), "{table}");
         assert!(table.contains("cooling  -"), "{table}");
         assert!(table.contains("  never       -\n"), "{table}");

@@ -8,6 +8,7 @@
 mod end;
 mod group;
 mod inherited;
+mod keyboard;
 mod procfs;
 mod program;
 mod spawn;
@@ -18,6 +19,10 @@ pub use end::die_as;
 pub use group::{Group, GroupId};
 pub(crate) use inherited::{block_all, rename_forked, set_mask};
 pub use inherited::{block_ttou, ignored_at_start, unblock_all, was_closed_at_start};
+pub use keyboard::{
+    Size, is_foreground, read_keys, restore_modes, set_key_modes, stdout_can_show_a_screen,
+    terminal_size,
+};
 pub use program::NoProgram;
 pub use spawn::{Announce, Job, Launch, SpawnError, spawn};
 pub use terminal::{StopOutcome, Terminal, stop_own_group, terminal_columns, wake_own_group};

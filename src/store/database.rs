@@ -124,6 +124,14 @@ impl Store {
         })
     }
 
+    /// The server that answered last, or those to try, and the database: `db-1:5432/app`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let last = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = last.clone().unwrap_or_else(|| self.settings.servers());
+        format!("{server}/{}", self.settings.database())
+    }
+
     /// The time limit of one operation.
     #[must_use]
     pub const fn limit(&self) -> Duration {

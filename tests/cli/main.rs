@@ -34,6 +34,7 @@ mod table_types;
 mod triggers;
 mod usage;
 mod variables;
+mod watch;
 
 use support::table::{column, literal};
 use support::{Lease, Output, Server, shared};

@@ -195,6 +195,20 @@ pub(super) const STATUS: &[Section] = &[
         ],
     },
     Section {
+        title: "AT A TERMINAL",
+        blocks: &[
+            Block::Text(
+                "If the table is wider than the terminal, long keys and holders are shortened and end with an ellipsis. In a pipe or a file they are always whole.",
+            ),
+            Block::Text(
+                "With --watch, the table is shown on the alternate screen. The first line names the server that answered, the database, and the local time of the answer. If there are more keys than lines, the last line says how many are not shown. If the leases cannot be read, the reason is shown above the table of the last answer, and the watch goes on. A failure that waiting cannot mend ends it with exit code 69.",
+            ),
+            Block::Text(
+                "The keys q and Ctrl-C end the watch and restore the terminal; so do HUP, INT and TERM. The exit code is then 0. In the background, the watch draws nothing and waits.",
+            ),
+        ],
+    },
+    Section {
         title: "JSON",
         blocks: &[
             Block::Text(

@@ -191,10 +191,10 @@ impl Settings {
         &self.warnings
     }
 
-    /// Who connects where, for `--verbose`: `app@db1:5432,db2:5432/orders`. It contains no password.
+    /// The servers to try, as messages name them: `db1:5432,db2:5432`.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub fn servers(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(ToString::to_string).collect();
-        format!("{}@{}/{}", self.user, hosts.join(","), self.database)
+        hosts.join(",")
     }
 }

@@ -104,7 +104,8 @@ fn an_error_in_a_value_begins_with_its_source() {
 }
 
 #[test]
-fn a_description_has_no_password() {
+fn servers_are_named_without_a_password() {
     let settings = resolve("postgresql://app:secret@db1,db2:6/orders").unwrap();
-    assert_eq!(settings.describe(), "app@db1:5432,db2:6/orders");
+    assert_eq!(settings.servers(), "db1:5432,db2:6");
+    assert_eq!((settings.user(), settings.database()), ("app", "orders"));
 }

@@ -1,18 +1,21 @@
 //! `lease status`: who holds what, and until when.
 
-use std::collections::HashMap;
+mod view;
+mod watch;
+
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::time::Duration;
 
+use self::view::View;
 use super::{Ending, print_or_leave, store, verbosity};
 use crate::cli::{self, Common, Status, StatusFormat, WatchArgument};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::lease::Key;
-use crate::output::{self, Shown, Verbosity};
-use crate::record::LastRun;
+use crate::output::{self, Screen, Verbosity};
 use crate::sql::Pattern;
-use crate::store::{Failure, Listing, Store};
+use crate::store::{Reporter, Store};
 
 /// The interval of `--watch` if none is given.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
@@ -48,6 +51,16 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     let store = store(common)?;
     let verbosity = verbosity(common);
     if let Some(interval) = interval {
+        if view.format == StatusFormat::Table
+            && let Some(screen) = Screen::open()
+        {
+            let store = if output::stderr_is_a_terminal() {
+                store.reporting_to(silent())
+            } else {
+                store
+            };
+            return watch::on_screen(&screen, store, view, interval);
+        }
         return watch(&store, &view, interval, verbosity);
     }
 
@@ -59,7 +72,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     } else if shown.is_empty() && view.format == StatusFormat::Table {
         verbosity.info("no leases");
     } else {
-        print_or_leave(&view.text(&shown))?;
+        print_or_leave(&view.text(&shown, output::stdout_columns()))?;
     }
     if let Some(table) = &listing.no_table {
         verbosity.info(format!(
@@ -80,49 +93,11 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     }))
 }
 
-/// Which leases are read, and how they are shown.
-struct View {
-    patterns: Vec<Pattern>,
-    free: bool,
-    format: StatusFormat,
-}
-
-impl View {
-    /// The lines to show, and the rest of the listing.
-    fn look(
-        &self,
-        store: &Store,
-        interrupt: Option<&Interrupt>,
-    ) -> Result<(Vec<Shown>, Listing), Failure> {
-        let mut listing =
-            store.status(&self.patterns, self.free, interrupt.map(Interrupt::flag))?;
-        let last = listing.last_runs.take().unwrap_or_default();
-        let mut last: HashMap<String, LastRun> = last
-            .into_iter()
-            .map(|last| (last.run.key.clone(), last))
-            .collect();
-        let mut shown: Vec<Shown> = std::mem::take(&mut listing.rows)
-            .into_iter()
-            .map(|row| {
-                let last = last.remove(&row.key).map(Box::new);
-                Shown::Row(row, last)
-            })
-            .collect();
-        for plain in self.patterns.iter().filter_map(|p| p.plain.as_ref()) {
-            if !shown.iter().any(|s| s.key() == plain) {
-                shown.push(Shown::NoRow(plain.clone()));
-            }
-        }
-        shown.sort_by(|a, b| a.key().cmp(b.key()));
-        Ok((shown, listing))
-    }
-
-    fn text(&self, shown: &[Shown]) -> String {
-        match self.format {
-            StatusFormat::Table => output::status_table(shown),
-            StatusFormat::Json => output::status_json(shown),
-            StatusFormat::OpenMetrics => output::openmetrics(shown),
-        }
+/// For messages that would be written across the screen.
+fn silent() -> Reporter {
+    Reporter {
+        step: Arc::new(|_| {}),
+        warning: Arc::new(|_| {}),
     }
 }
 
@@ -146,7 +121,7 @@ fn watch(
     while !INTERRUPT.is_raised() {
         match view.look(store, Some(&INTERRUPT)) {
             Ok((shown, _)) => {
-                let text = view.text(&shown);
+                let text = view.text(&shown, screen.then(output::stdout_columns).flatten());
                 let drawn = if screen { output::redraw(&text) } else { text };
                 if !print_or_leave(&drawn)? {
                     break;
