@@ -10,7 +10,7 @@ use super::input::Input;
 use crate::clock::BootTime;
 use crate::interrupt::Interrupt;
 use crate::job::Ended;
-use crate::lease::{Claim, Grant, Holder, Key, Renewal, Term};
+use crate::lease::{Claim, Grant, Holder, Key, Renewal, ServerTime, Term};
 use crate::record::Said;
 use crate::store::{Applied, Failure, Sent, Store};
 use crate::supervise::{ClaimAnswer, Event, Granted, OperationFailure, ReleaseAnswer};
@@ -48,6 +48,7 @@ pub(super) enum Operation {
         hold: Duration,
         limit: Duration,
         ended: Option<Ended>,
+        ours_to: Option<ServerTime>,
     },
 }
 
@@ -166,9 +167,14 @@ impl Claimant {
                 hold,
                 limit,
                 ended,
+                ours_to,
             } => {
                 let said = Said {
                     ended,
+                    ours_to: match ours_to {
+                        Some(ServerTime::At(micros)) => Some(micros),
+                        Some(ServerTime::Always | ServerTime::Never) | None => None,
+                    },
                     ..store.said().clone()
                 };
                 let store = store.clone().saying(said);

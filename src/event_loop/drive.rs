@@ -109,11 +109,13 @@ impl EventLoop {
                 hold,
                 limit,
                 ended,
+                ours_to,
             } => self.database.ask(Operation::Release {
                 term,
                 hold,
                 limit,
                 ended,
+                ours_to,
             }),
             Action::StopSelf {
                 signal,

@@ -44,6 +44,7 @@ DECLARE
     job      text;
     manner   text;
     code     int;
+    ours_to  timestamptz;
     signal   int;
     culprit  text;
     oldest   timestamptz;
@@ -70,8 +71,10 @@ BEGIN
                        CASE WHEN s.said ->> 'exit_code' ~ '^([0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$'
                             THEN (s.said ->> 'exit_code')::int END,
                        CASE WHEN s.said ->> 'exit_signal' ~ '^([1-9]|[1-9][0-9]|1[01][0-9]|12[0-7])$'
-                            THEN (s.said ->> 'exit_signal')::int END
-                  INTO its_host, its_pid, job, manner, code, signal
+                            THEN (s.said ->> 'exit_signal')::int END,
+                       CASE WHEN s.said ->> 'ours_to' ~ '^[0-9]{1,18}$'
+                            THEN 'epoch'::timestamptz + (s.said ->> 'ours_to')::bigint * interval '1 microsecond' END
+                  INTO its_host, its_pid, job, manner, code, signal, ours_to
                   FROM (SELECT CASE attempt
                                WHEN 1 THEN setting
                                ELSE regexp_replace(setting, E'\\\\(\\\\|u[0-9a-fA-F]{4})', '?', 'g') END::json AS said) AS s;
@@ -110,7 +113,8 @@ BEGIN
         IF TG_OP = 'UPDATE' AND NEW.holder = '' AND OLD.key = NEW.key THEN
             manner := CASE
                 WHEN manner = 'forced' THEN CASE WHEN OLD.expires_at > moment THEN 'forced' ELSE 'expired' END
-                WHEN OLD.expires_at <= moment THEN 'lost'
+                -- Unless the job had ended in time, only its release came late, and nobody had moved the expiry.
+                WHEN OLD.expires_at <= moment AND (ours_to <= OLD.expires_at) IS NOT TRUE THEN 'lost'
                 ELSE 'released' END;
         ELSE
             manner := CASE

@@ -21,6 +21,9 @@ pub struct Said {
     pub is_forced: bool,
     /// How the job ended, if that is known.
     pub ended: Option<Ended>,
+    /// The expiry that the job has ended before, by the server's clock, in microseconds since 1970. A release that comes
+    /// later is then only late.
+    pub ours_to: Option<i64>,
 }
 
 /// The setting's content, as the trigger reads it.
@@ -37,6 +40,8 @@ struct Content<'a> {
     exit_code: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ours_to: Option<i64>,
 }
 
 /// The longest text that is said: the trigger reads no more than 2000 bytes in all.
@@ -73,6 +78,7 @@ impl Said {
             ended: self.is_forced.then_some("forced"),
             exit_code,
             exit_signal,
+            ours_to: self.ours_to,
         };
         // Strings and numbers can always be written.
         let json = serde_json::to_string(&content).unwrap_or_default();
@@ -107,6 +113,7 @@ mod tests {
             program: Some("größe\u{1f600}\n".to_owned()),
             is_forced: false,
             ended: Some(Ended::Signal(Signal::TERM)),
+            ours_to: None,
         };
         assert_eq!(
             said.statement(),

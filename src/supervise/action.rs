@@ -77,6 +77,8 @@ pub enum Action {
         limit: Duration,
         /// How the job ended; `None` if none was started.
         ended: Option<Ended>,
+        /// The expiry of the lease, if the job has certainly ended before it.
+        ours_to: Option<ServerTime>,
     },
     /// Write this message. `output` has its text.
     Report(Report),

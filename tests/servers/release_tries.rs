@@ -112,7 +112,6 @@ fn a_release_that_comes_too_late_says_so_and_keeps_the_code_of_the_job() {
     Lease::new(["init"]).on(&server).output().expect_code(0);
     let proxy = Proxy::to(&server);
     let key = key();
-    // Only for --hold-at-least is a release tried for longer than the lease lasts.
     let options = [
         "-v",
         "--ttl",
@@ -141,6 +140,31 @@ fn a_release_that_comes_too_late_says_so_and_keeps_the_code_of_the_job() {
     );
     assert!(out.stderr.contains(&told), "{out}");
     assert!(out.stderr.contains(", without --hold-at-least 1h"), "{out}");
+}
+
+#[test]
+fn a_job_that_ended_in_time_is_no_loss_in_the_history_when_only_its_release_was_late() {
+    let server = Server::start_plain();
+    Lease::new(["init"]).on(&server).output().expect_code(0);
+    let proxy = Proxy::to(&server);
+    let key = key();
+    let options = ["-v", "--ttl", "4s", "--db-timeout", "60s"];
+    let run = run_script(&options, &key, "echo ready; read end; exit 7")
+        .open_input()
+        .url(proxy.url())
+        .spawn();
+    run.wait_for_line("ready");
+    proxy.refuse();
+    run.close_input();
+    run.wait_for_line("release: failed after");
+    until("its lease is over", || {
+        column(&server, &key, "expires_at < clock_timestamp()") == "t"
+    });
+    proxy.resume();
+    run.wait().expect_code(7);
+    let told =
+        format!("SELECT ended || ' ' || exit_code FROM public.lease_history WHERE key = '{key}'");
+    assert_eq!(server.psql(&told), "released 7");
 }
 
 #[test]

@@ -35,6 +35,10 @@ impl Releasing {
                 JobEnd::Ended(ended) | JobEnd::Stopped(ended) => Some(ended),
                 JobEnd::NotStarted => None,
             },
+            ours_to: match self.job_end {
+                JobEnd::Ended(_) if self.was_certain => Some(self.held.granted.grant.expires_at),
+                JobEnd::Ended(_) | JobEnd::Stopped(_) | JobEnd::NotStarted => None,
+            },
         });
     }
 }
@@ -49,12 +53,6 @@ impl Supervisor {
         now: BootTime,
         out: &mut Vec<Action>,
     ) -> Phase {
-        // Once it has expired there is nothing left to release, unless others are to be kept out for longer.
-        let useful = if hold.is_zero() {
-            held.stays_until.since(now).max(LAST_LOOK)
-        } else {
-            Duration::MAX
-        };
         let mut releasing = Releasing {
             hold,
             job_end,
@@ -64,7 +62,8 @@ impl Supervisor {
             failure: None,
             was_certain: now < held.granted.deadline,
             held,
-            until: now + self.plan.db_timeout.min(useful),
+            // Also after the expiry: the history is to know how the job ended.
+            until: now + self.plan.db_timeout,
             patient_until: now + RELEASE_PATIENCE,
             asked_to_leave: false,
             next_at: None,
