@@ -150,10 +150,11 @@ BEGIN
     IF TG_OP <> 'DELETE' AND NEW.holder <> '' THEN
         INSERT INTO "public"."lease_history" AS h (key, fence, holder, host, pid, program, acquired_at)
         VALUES (NEW.key, NEW.fence, NEW.holder, its_host, its_pid, job, NEW.acquired_at)
-            -- The row of the lease was put back as it had been.
+            -- The row of the lease was deleted, and put back as it had been. How any other term has ended stays as it is:
+            -- whoever may update the lease table must not be able to change what was recorded.
             ON CONFLICT (key, fence, acquired_at) DO UPDATE
-           SET holder = EXCLUDED.holder, ended_at = NULL, ended = NULL, ended_by = NULL, ended_by_host = NULL,
-               ended_by_pid = NULL, exit_code = NULL, exit_signal = NULL;
+           SET ended_at = NULL, ended = NULL, ended_by = NULL, ended_by_host = NULL, ended_by_pid = NULL
+         WHERE h.ended = 'deleted' AND h.holder = EXCLUDED.holder;
         -- A few at a time, and the oldest only: a claim must not wait until a long history is read or removed. The last
         -- success stays, however old it is: it says when the job is due again.
         IF keep IS NOT NULL THEN

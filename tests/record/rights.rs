@@ -233,3 +233,29 @@ fn a_table_whose_name_leaves_no_room_has_no_history_and_says_so_once() {
     let made = format!("SELECT to_regclass('public.{longest}')");
     assert_eq!(here.sql(&made), "");
 }
+
+#[test]
+fn a_term_that_has_ended_is_not_written_again_by_a_row_that_looks_like_it() {
+    let here = Database::ready();
+    here.run("k", "exit 3").output().expect_code(3);
+    let old = here.history(
+        "k",
+        "format('holder = %L, fence = %s, acquired_at = %L', holder, fence, acquired_at)",
+    );
+    here.run("k", "exit 4").output().expect_code(4);
+    job_role(&here, "record_liar");
+    let said = r#"SELECT set_config('lease.run', '{"exit_code":0}', true)"#;
+    here.sql(&format!(
+        "SET ROLE record_liar; BEGIN;
+         UPDATE public.lease SET {} WHERE key = 'k'; {said}; UPDATE public.lease SET holder = '' WHERE key = 'k'; COMMIT",
+        old[0]
+    ));
+    assert_eq!(here.terms("k"), ["released code 3", "released code 4"]);
+    // One whose row was deleted goes on if it is put back as it was.
+    here.claim("k", &[]);
+    here.sql(
+        "CREATE TABLE public.saved AS SELECT * FROM public.lease; DELETE FROM public.lease;
+         INSERT INTO public.lease SELECT * FROM public.saved",
+    );
+    assert_eq!(here.terms("k")[2], "running");
+}
