@@ -48,17 +48,7 @@ DECLARE
     signal   int;
     culprit  text;
     oldest   timestamptz;
-    patience interval;
 BEGIN
-    -- A history that somebody has locked must not use up the time that the statement has, or most of the term.
-    patience := least('500 ms', nullif(current_setting('statement_timeout')::interval, '0 s') / 4);
-    IF TG_OP IN ('INSERT', 'UPDATE') THEN
-        IF NEW.holder <> '' AND isfinite(NEW.expires_at) THEN
-            patience := least(patience, (NEW.expires_at - moment) / 4);
-        END IF;
-    END IF;
-    PERFORM set_config('lock_timeout', greatest(10, (extract(epoch FROM patience) * 1000)::int)::text, true);
-
     -- What only the client knows. Anybody can put anything there, so what can't be read has not been said. A name may have
     -- letters that the encoding of this database does not have: without them the rest can be read.
     IF octet_length(setting) BETWEEN 2 AND 2000 THEN
@@ -98,6 +88,16 @@ BEGIN
           FROM "public"."lease" AS l
          WHERE l.holder <> '' AND h.key = l.key COLLATE "C" AND h.fence = l.fence AND h.ended_at IS NULL;
         RETURN NULL;
+    END IF;
+
+    -- A history that somebody has locked must not use up the time that the statement has, or most of a short term.
+    IF current_setting('statement_timeout') ~ '^(1s|1?[0-9]{1,3}ms)$'
+        OR NEW.holder <> '' AND NEW.expires_at < moment + interval '2 s' THEN
+        PERFORM set_config('lock_timeout', greatest(10, (1000 * extract(epoch FROM least(
+                    '500 ms',
+                    nullif(current_setting('statement_timeout')::interval, '0 s') / 4,
+                    CASE WHEN NEW.holder <> '' AND isfinite(NEW.expires_at) THEN (NEW.expires_at - moment) / 4 END
+                )))::int)::text, true);
     END IF;
 
     IF TG_OP = 'UPDATE' AND OLD.holder <> '' AND OLD.key = NEW.key AND OLD.holder = NEW.holder
