@@ -1,9 +1,8 @@
 //! The one reading of a local clock.
 //!
-//! Only durations are trusted on the client, and only to give up *sooner* than the server would. They are
-//! read on `CLOCK_BOOTTIME`, which goes on while a laptop or a virtual machine is suspended;
-//! `std::time::Instant` is `CLOCK_MONOTONIC`, which stands still there and would call a lease good that
-//! expired hours ago.
+//! The client trusts only durations, and uses them only to give up *sooner* than the server would. They are read on
+//! `CLOCK_BOOTTIME`, which keeps running while a laptop or a virtual machine is suspended. `std::time::Instant` uses
+//! `CLOCK_MONOTONIC`, which stops then. By that clock, a lease that expired hours ago would still look valid.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -20,14 +19,14 @@ impl BootTime {
     /// Reads the clock.
     ///
     /// # Panics
-    /// Where the kernel has no `CLOCK_BOOTTIME` (Linux before 2.6.39): without a clock no deadline can be kept.
+    /// If the kernel has no `CLOCK_BOOTTIME` (Linux before 2.6.39). Without a clock, no deadline can be kept.
     #[must_use]
     pub fn now() -> Self {
         Self::try_now().expect("the kernel has a boot-time clock")
     }
 
-    /// Reads the clock; `None` if the kernel does not have it. Async-signal-safe, and never panics: for a child between
-    /// fork and exec.
+    /// Reads the clock; `None` if the kernel does not have it. It is async-signal-safe and never panics, so a child may
+    /// call it between fork and exec.
     #[must_use]
     pub fn try_now() -> Option<Self> {
         let read = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
@@ -38,7 +37,8 @@ impl BootTime {
         ))
     }
 
-    /// The instant `nanos` nanoseconds after boot: how an instant comes out of a pipe between two processes of one machine.
+    /// The instant `nanos` nanoseconds after boot. An instant is sent in this form between two processes of one
+    /// machine.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)

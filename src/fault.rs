@@ -1,31 +1,33 @@
-//! Why the database did not do what it was asked: SQLSTATEs told apart, in one place.
+//! Why a database operation failed: SQLSTATEs sorted into kinds, in one place.
 //!
 //! The codes are those of PostgreSQL's documentation, appendix A. Messages are never matched: they are
 //! translated by the server (`lc_messages`) and reworded between versions.
 
-/// What kind of failure it was, and so what is worth doing about it.
+/// The kind of a failure, which decides what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Serialization failure or deadlock (40001, 40P01): the same statement may succeed at once.
     Conflict,
-    /// No server there, or the connection broke (08xxx, every failure of the socket, and a pooler's XX000).
+    /// The server cannot be reached, or the connection broke (08xxx, every failure of the socket, and a pooler's
+    /// XX000).
     Unreachable,
-    /// Nothing came back in time: our own limit, `statement_timeout` (57014), `lock_timeout` (55P03),
-    /// or one of the idle limits (25P03, 57P05).
+    /// No answer in time: our own limit, `statement_timeout` (57014), `lock_timeout` (55P03), or one of the idle limits
+    /// (25P03, 57P05).
     Timeout,
-    /// The server is there but has no room: too many connections (53300), disk full (53100), out of memory (53200).
+    /// The server is reachable but lacks resources: too many connections (53300), disk full (53100), out of memory
+    /// (53200).
     Busy,
     /// The server is starting, stopping or recovering (57P01, 57P02, 57P03, 58xxx).
     Down,
-    /// The server takes no writes (25006): a standby, or a read-only role.
+    /// The server accepts no writes (25006): a standby, or a read-only role.
     ReadOnly,
     /// The lease table does not exist (42P01).
     NoTable,
     /// The role lacks a privilege (42501).
     Denied,
-    /// The server knows the role, the password or the database differently (28xxx, 3D000).
+    /// The role, the password or the database is wrong (28xxx, 3D000).
     Login,
-    /// Anything else that the server or TLS refuses; asking again changes nothing.
+    /// Anything else that the server or TLS refuses. A retry would fail in the same way.
     Refused,
 }
 
@@ -33,8 +35,9 @@ impl Fault {
     /// The kind that belongs to a five-character SQLSTATE.
     ///
     /// `raised_in` is the server's function that raised the error (the `R` field of the message), if it names one.
-    /// PostgreSQL always does; PgBouncer, pgcat and Supavisor do not. XX000 is how Supavisor and pgcat report a broken connection to the
-    /// server, which passes, while PostgreSQL's own XX000 is an internal error, which a wait must not repeat for ever.
+    /// PostgreSQL always does; PgBouncer, pgcat and Supavisor do not. Supavisor and pgcat report a broken connection to
+    /// the server as XX000, and that is transient. PostgreSQL's own XX000 is an internal error, and a wait must not
+    /// retry it for ever.
     #[must_use]
     pub fn of_sqlstate(code: &str, raised_in: Option<&str>) -> Self {
         match code {
@@ -56,8 +59,8 @@ impl Fault {
 
     /// The kind that belongs to an SQLSTATE in answer to a login.
     ///
-    /// Before there is a session, a missing privilege is the one to log in. A database that does not accept connections
-    /// (55000) is being restored, or upgraded.
+    /// At login, the missing privilege is the one to log in. A database that does not accept connections (55000) is
+    /// being restored or upgraded.
     #[must_use]
     pub fn at_login(code: &str, raised_in: Option<&str>) -> Self {
         match code {
@@ -67,9 +70,9 @@ impl Fault {
         }
     }
 
-    /// Whether the same request may succeed later without anybody changing a setting.
+    /// Whether the same request may succeed later without a change of settings.
     ///
-    /// A read-only server is transient: after a failover the name points to the new primary.
+    /// A read-only server counts as transient: after a failover, the name points to the new primary.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         match self {

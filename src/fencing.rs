@@ -1,4 +1,5 @@
-//! The other half of fencing: SQL by which a PostgreSQL database refuses the writes of a holder that has been overtaken.
+//! The other half of fencing: the SQL with which a PostgreSQL database refuses the writes of a holder whose term is
+//! over.
 //!
 //! A job calls `lease_check_fence(resource, fence)` in the transaction that writes, before the write. The function
 //! remembers the largest fence of each resource in `lease_fence`, one row each. A smaller fence raises
@@ -32,13 +33,14 @@ pub const TABLE: &str = "lease_fence";
 
 /// The SQL that installs both, or brings them up to date. `{s}` is the quoted schema, `{s'}` the same inside a string.
 ///
-/// - It is one statement. So all of it or nothing is done, even if nobody has opened a transaction (`psql` with a printed
-///   script), and the search path that it sets is restored for the rest of a migration.
+/// - It is one statement. So all of it or nothing is done, even without an open transaction (a printed script in
+///   `psql`), and the search path that it sets is restored for the rest of a migration.
 /// - The search path of the caller is replaced first: it could contain an operator or a type of another user.
 /// - Only one installation runs at a time. CREATE OR REPLACE would fail in the others.
-/// - What exists is inspected before anything is touched. A table of another owner could have triggers, which would run with
-///   the owner's rights, and its owner could lower a fence. A function of another owner may check nothing. A trigger may also be
-///   left from somebody who once had the right to create one. An UNLOGGED table is empty after a crash.
+/// - What exists is inspected before anything is touched. A table of another owner could have triggers, which would run
+///   with the owner's rights, and its owner could lower a fence. A function of another owner may check nothing. A
+///   trigger may also remain from a role that once had the right to create one. An UNLOGGED table is empty after a
+///   crash.
 /// - Names are looked up in the newest catalogue, rows with the transaction's snapshot. So under REPEATABLE READ an existing
 ///   object may have no visible row. And while CREATE TABLE waits, another role with CREATE could create the function, and
 ///   would own what CREATE OR REPLACE replaces. So the owner, and whether the function is the only one, is checked at the end.

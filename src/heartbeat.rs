@@ -1,7 +1,8 @@
-//! The thread that renews and reports. It decides nothing: what a beat means for the job is `supervise`'s.
+//! The thread that renews and reports. It decides nothing. What a heartbeat means for the job is decided in
+//! `supervise`.
 //!
-//! It connects for each renewal and holds nothing in between. It may hang in the database for as long as one operation
-//! may take; the deadline is kept elsewhere.
+//! It connects for each renewal and keeps no connection in between. It may hang in the database for as long as one
+//! operation may take. The deadline does not depend on it: the main thread and the watchdog keep that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +16,14 @@ use crate::store::{Failure, Store};
 use crate::supervise::Granted;
 use crate::timing::{Extension, Renewals, Timing};
 
-/// What the thread has to tell.
+/// What the thread reports.
 #[derive(Debug)]
 pub enum Beat {
     /// Renewed.
     Renewed(Granted),
-    /// The database failed; the thread goes on trying.
+    /// The renewal failed. The thread retries.
     Failed(Failure),
-    /// The term is over, for good. The thread has ended.
+    /// The term is over. The thread has ended.
     Lost(Loss),
 }
 
@@ -30,15 +31,15 @@ pub enum Beat {
 #[derive(Debug)]
 pub struct Heartbeat {
     stop: Arc<Interrupt>,
-    /// Whether a renewal is under way, and not reported yet.
+    /// Whether a renewal is under way whose result is not reported yet.
     renewing: Arc<AtomicBool>,
 }
 
 impl Heartbeat {
-    /// Starts it, for a term that was claimed or renewed by a request that was sent at `sent` and took `took`.
+    /// Starts it. The term was claimed or renewed by a request that was sent at `sent` and took `took`.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// The thread cannot be created.
     pub fn start(
         store: Store,
         term: Term,
@@ -66,8 +67,8 @@ impl Heartbeat {
         Ok(Self { stop, renewing })
     }
 
-    /// No renewal is sent any more. One that is on its way finds the term released, or extends it before it is; answers
-    /// whether there is one.
+    /// Stops the thread: no further renewal is sent. A renewal that is already on its way either finds the term
+    /// released, or extends it before the release. Returns whether there is one.
     #[must_use]
     pub fn stop(&self) -> bool {
         self.stop.raise();
@@ -90,7 +91,7 @@ fn beat(
     loop {
         renewing.store(false, Ordering::SeqCst);
         stop.sleep(next.remaining());
-        // Before the look at the other flag: whoever raises that one looks at this one afterwards.
+        // Set before the other flag is read: the thread that raises the other flag reads this one afterwards.
         renewing.store(true, Ordering::SeqCst);
         if stop.is_raised() {
             renewing.store(false, Ordering::SeqCst);

@@ -15,7 +15,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// One that has not been raised.
+    /// A new one, not raised.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -28,25 +28,25 @@ impl Interrupt {
     /// Ends the wait.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
-        // The lock lets nobody slip between looking at the flag and falling asleep.
+        // Under the lock, so that a waiter cannot miss this between reading the flag and going to sleep.
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.woken.notify_all();
     }
 
-    /// Whether it was raised.
+    /// Whether it has been raised.
     #[must_use]
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
     }
 
-    /// The flag, for what can only look at one.
+    /// The flag, for code that can only read a flag.
     #[must_use]
     pub const fn flag(&self) -> &AtomicBool {
         &self.raised
     }
 
-    /// Sleeps for `pause`, or until it is raised. In slices of a second: the timeout of a condition variable stands still
-    /// while the machine is suspended.
+    /// Sleeps for `pause`, or until it is raised. It sleeps in slices of a second, because the timeout of a condition
+    /// variable does not advance while the machine is suspended.
     pub fn sleep(&self, pause: Duration) {
         let until = BootTime::now() + pause;
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What every room says about a job: its signals, its end, and what a lost lease means for it.
+//! The types with which every room describes a job: its signals, its end, and what a lost lease means for it.
 #![forbid(unsafe_code)]
 
 use std::ffi::c_int;
@@ -11,15 +11,15 @@ use clap::ValueEnum;
 pub struct Signal(c_int);
 
 impl Signal {
-    /// No signal: kill(2) with it only asks whether there is somebody to be signalled.
+    /// No signal: kill(2) with it only checks whether there is a process to signal.
     pub const NONE: Self = Self(0);
-    /// The terminal was closed, or a file is to be read again.
+    /// The terminal was closed, or a configuration file should be read again.
     pub const HUP: Self = Self(libc::SIGHUP);
     /// Ctrl-C.
     pub const INT: Self = Self(libc::SIGINT);
     /// Ctrl-\\.
     pub const QUIT: Self = Self(libc::SIGQUIT);
-    /// End at once; can't be caught.
+    /// End at once; cannot be caught.
     pub const KILL: Self = Self(libc::SIGKILL);
     /// For the program's own use.
     pub const USR1: Self = Self(libc::SIGUSR1);
@@ -33,7 +33,7 @@ impl Signal {
     pub const CHLD: Self = Self(libc::SIGCHLD);
     /// Continue if stopped.
     pub const CONT: Self = Self(libc::SIGCONT);
-    /// Stop; can't be caught.
+    /// Stop; cannot be caught.
     pub const STOP: Self = Self(libc::SIGSTOP);
     /// Ctrl-Z.
     pub const TSTP: Self = Self(libc::SIGTSTP);
@@ -41,7 +41,7 @@ impl Signal {
     pub const TTIN: Self = Self(libc::SIGTTIN);
     /// A background process writes to the terminal.
     pub const TTOU: Self = Self(libc::SIGTTOU);
-    /// The terminal has another size.
+    /// The size of the terminal has changed.
     pub const WINCH: Self = Self(libc::SIGWINCH);
     /// The power fails.
     pub const PWR: Self = Self(libc::SIGPWR);
@@ -74,38 +74,38 @@ pub enum Ended {
     Signal(Signal),
 }
 
-/// Whose group is in the foreground of the terminal.
+/// Which process group is in the foreground of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreground {
     /// The job's.
     Job,
-    /// That of `lease`.
+    /// The group of `lease`.
     Own,
-    /// Another one, or there is no terminal to be shared with the job.
+    /// Another one, or there is no terminal that `lease` could share with the job.
     Other,
 }
 
-/// What one look at the job's group has found.
+/// What one look at the job's group found.
 ///
-/// Only [`Empty`](Self::Empty) is a proof by itself: it is what the kernel answers to a signal. Everything else is read from
-/// /proc process by process, while processes start others and end; see `process::group` for what it is worth.
+/// Only [`Empty`](Self::Empty) is a proof by itself: it is the kernel's answer to a signal. Everything else is read
+/// from /proc, process by process, while processes start and end. `process::group` says how reliable that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
     /// The group has no member, not even a zombie.
     Empty,
-    /// The group has members, and no look has found one that is alive.
+    /// The group has members, but the look found none that is alive.
     OnlyZombies {
-        /// Whether a signal to the group reaches every one of those that were found.
+        /// Whether a signal to the group reaches every process that was found.
         reached: bool,
     },
     /// The group has live members.
     Alive {
-        /// How many were found.
+        /// How many of them were found.
         count: usize,
-        /// When the newest of them was started, in a unit of the kernel's: more, if it was later.
+        /// When the newest of them was started, in a unit of the kernel. A larger number is later.
         newest: u64,
     },
-    /// The group has members, and it can't be told whether one is alive.
+    /// The group has members, but it is unknown whether one is alive.
     Unknown {
         /// Whether a signal to the group reaches at least one of them.
         reached: bool,

@@ -1,11 +1,11 @@
 //! Signals to events, in the order in which they came.
 //!
-//! One handler writes the number of each signal into a pipe, one thread reads it there. Order matters: a TSTP and the
-//! CONT after it, swapped, would leave the job stopped. signal-hook's own iterator sorts what is pending by number.
+//! One handler writes the number of each signal into a pipe, one thread reads it there. The order matters: if a TSTP
+//! and the CONT after it were swapped, the job would stay stopped. signal-hook's own iterator sorts pending signals by
+//! number.
 //!
-//! What a signal's sender was does not matter for what happens to it. A Ctrl-C reaches `lease` only if the job's group
-//! does not have the terminal, and then has to be passed on like a signal of kill(1); if it has the terminal, the kernel
-//! sends it to the job's group alone.
+//! The sender of a signal makes no difference. If the job's group has the terminal, the kernel sends a Ctrl-C to that
+//! group alone. Otherwise the Ctrl-C reaches `lease`, which passes it on like a signal of kill(1).
 #![allow(unsafe_code)] // Registering a signal handler is unsafe by nature; each use says why it is sound.
 
 use std::fs::File;
@@ -20,9 +20,9 @@ use nix::unistd::pipe2;
 use crate::job::Signal;
 use crate::process;
 
-/// What is passed on to the job besides the real-time signals: everything that people, service managers and container
-/// runtimes send to tell a process something. Not those that a process brings upon itself (SEGV, PIPE, XCPU...), nor TTIN
-/// and TTOU, which are between the terminal and this process's own group.
+/// The signals that are passed on to the job, besides the real-time signals: those that people, service managers and
+/// container runtimes send to a process. Signals that a process causes itself (SEGV, PIPE, XCPU...) are not passed on.
+/// Nor are TTIN and TTOU, which concern only the terminal and this process's own group.
 const PASSED_ON: [Signal; 11] = [
     Signal::HUP,
     Signal::INT,
@@ -37,17 +37,18 @@ const PASSED_ON: [Signal; 11] = [
     Signal::PWR,
 ];
 
-/// A signal that this process got.
+/// A signal that this process received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caught {
-    /// To be passed on.
+    /// It is passed on to the job.
     Signal(Signal),
     /// A child ended, stopped or was continued: ask [`process::reap`].
     Child,
 }
 
 impl Caught {
-    /// The signal by which the terminal says that somebody in this process's own group wanted it, and does not have it.
+    /// The signal by which the terminal reports that a process in this process's own group tried to use it from the
+    /// background.
     #[must_use]
     pub const fn wants_terminal(self) -> Option<Signal> {
         match self {
@@ -57,24 +58,24 @@ impl Caught {
     }
 }
 
-/// Catches signals from now on and sends them to `events`, until its receiver is gone. For the rest of the process's life:
-/// the handlers are not taken back.
+/// Catches signals from now on and sends them to `events`, until its receiver is dropped. The handlers stay installed
+/// for the rest of the process's life.
 ///
-/// To be called before the first thread is started and before the job is: the threads inherit the mask, and no signal
-/// may come between. A signal that was ignored when the program started is not caught (nohup(1)), except CHLD, without
-/// which no child's end would be known.
+/// Call it before the first thread and the job are started: threads inherit the mask, and no signal may be lost in
+/// between. A signal that was ignored when the program started is not caught (nohup(1)). CHLD is caught in any case,
+/// because without it the end of a child would go unnoticed.
 ///
 /// # Errors
-/// When there is no descriptor or thread to be had.
+/// There is no free descriptor, or the thread cannot be created.
 pub fn listen<E>(events: Sender<E>) -> io::Result<()>
 where
     E: From<Caught> + Send + 'static,
 {
     let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
-    // The reader may sleep, the handler may not. The pipe holds 65,536 signals that nobody has read yet.
+    // The reader may block, the handler may not. The pipe holds 65,536 unread signals.
     nix::fcntl::fcntl(&write, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    // Between the handler's installation and the entry of its action, signal-hook drops a signal: neither the default nor
-    // the action gets it. What comes now waits until all is in place.
+    // signal-hook drops a signal that arrives between the installation of the handler and the registration of its
+    // action. So signals are blocked until both are done.
     process::block_all()?;
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
     for signal in PASSED_ON
@@ -99,7 +100,7 @@ fn catch(signal: Signal, pipe: &OwnedFd) -> io::Result<()> {
     let owner = std::process::id();
     let byte = [signal.number().to_le_bytes()[0]];
     let note = move || {
-        // A child between fork and exec still has this handler, and the pipe. What it gets is its own affair.
+        // A child between fork and exec still has this handler and the pipe. Its signals are not ours.
         if std::process::id() == owner {
             // SAFETY: write(2) is async-signal-safe, the buffer has the length that is given, and the descriptor stays
             // open for as long as the process lives.
@@ -111,7 +112,7 @@ fn catch(signal: Signal, pipe: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The thread's life. It keeps the write end, so that the handlers' descriptor is never another file's.
+/// The body of the thread. It keeps the write end open, so that the handlers' descriptor never belongs to another file.
 fn pass_on<E: From<Caught>>(read: OwnedFd, write: OwnedFd, events: &Sender<E>) {
     let mut pipe = File::from(read);
     let mut byte = [0];
@@ -126,6 +127,6 @@ fn pass_on<E: From<Caught>>(read: OwnedFd, write: OwnedFd, events: &Sender<E>) {
             break;
         }
     }
-    // Not closed: a handler may run at any time.
+    // It is not closed, because a handler may run at any time.
     std::mem::forget(write);
 }

@@ -1,4 +1,4 @@
-//! Wrong usage: one line that says what would be right.
+//! Usage errors: one line that says what would be right.
 
 mod verbs;
 
@@ -13,7 +13,8 @@ use crate::text::os_error_text;
 
 use verbs::joined;
 
-/// Answers what the parser of the command line did not accept: help and version on stdout, anything else as one line.
+/// Reports what the command-line parser did not accept: help and version on stdout, anything else as one line on
+/// stderr.
 #[must_use]
 pub fn refuse(error: &clap::Error) -> Ending {
     if matches!(
@@ -65,7 +66,7 @@ fn line(error: &clap::Error) -> String {
     without_passwords(&text)
 }
 
-/// The text of clap, or ours that went through clap, as one line.
+/// The error text, from clap or from our own value parsers, as one line.
 fn clap_text(error: &clap::Error) -> String {
     let rendered = error.render().to_string();
     let text = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
@@ -101,7 +102,7 @@ fn verb(error: &clap::Error) -> Option<clap::Command> {
     Cli::command().find_subcommand(name).cloned()
 }
 
-/// Every verb but `run` can lack only its key.
+/// For every verb except `run`, only the key can be missing.
 fn missing_key(error: &clap::Error) -> String {
     match verb(error) {
         Some(verb) if verb.get_name() == "release" => {
@@ -149,7 +150,7 @@ fn unknown(error: &clap::Error) -> String {
     let verb = verb(error);
     let name = verb.as_ref().map(clap::Command::get_name);
     if !arg.starts_with('-') {
-        // Somebody who gives a command to claim is looking for run.
+        // A command after `claim` was meant for `run`.
         let run = match name {
             Some("claim") => "to run a command under a lease, use lease run; ",
             Some(_) | None => "",
@@ -184,7 +185,7 @@ fn unknown(error: &clap::Error) -> String {
     format!("unknown option {} ({hint})", shown(arg))
 }
 
-/// A missing value, or a value that is not one of a few words.
+/// A missing value, or a value that is not one of the possible values.
 fn wrong_value(error: &clap::Error) -> String {
     let (Some(ContextValue::String(option)), Some(ContextValue::String(value))) = (
         error.get(ContextKind::InvalidArg),
@@ -206,7 +207,7 @@ fn wrong_value(error: &clap::Error) -> String {
     }
 }
 
-/// An option without the name of its value.
+/// The option, without the name of its value.
 fn first_word(text: &str) -> &str {
     text.split([' ', '=']).next().unwrap_or(text)
 }

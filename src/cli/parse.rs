@@ -1,4 +1,4 @@
-//! From the arguments to the types. Here are the cases in which clap's own reading would surprise somebody.
+//! Turns the arguments into types. It handles the cases in which clap's own reading would surprise a user.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

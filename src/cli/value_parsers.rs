@@ -66,7 +66,7 @@ pub(super) fn watch_interval(text: &str) -> Result<Duration, Invalid> {
         .map_err(|complaint| Invalid::new(format!("--watch: {complaint}")))
 }
 
-/// Reads a duration in the format of humantime, except `M`: it means a month there, and nobody who writes it means that.
+/// Reads a duration in the format of humantime, except `M`: it means a month there, which is hardly ever intended.
 ///
 /// # Errors
 /// Anything else. The text says what would be right.

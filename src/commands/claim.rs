@@ -82,7 +82,7 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Exit(Exit::Done))
 }
 
-/// Releases a term that could not be printed, and says what happened to it. Nobody else knows the term, so nobody else
+/// Releases a term that could not be printed, and says what happened to it. No one else knows the term, so no one else
 /// could release it. If its holder had it before, it is kept.
 fn fate(store: &Store, grant: &Grant, holder_is_fresh: bool) -> String {
     let expiry = format!("expires at {}", grant.expires_at);

@@ -43,7 +43,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// How a run, or a claim without a grant, ends. `conflict` is the exit code if somebody else holds the lease.
+    /// How a run, or a claim without a grant, ends. `conflict` is the exit code if another holder has the lease.
     #[must_use]
     pub const fn of(outcome: &Outcome, conflict: u8) -> Self {
         match *outcome {

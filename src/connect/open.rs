@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_named_no_database_is_told_how() {
+    fn an_error_without_a_named_database_says_how_to_name_one() {
         let told = |given: Option<&str>, variable: Option<(&str, &str)>| {
             let variable = |name: &str| match variable {
                 Some((set, value)) if set == name => Some(value.to_owned()),

@@ -79,7 +79,7 @@ impl Database {
                             Input::Answer(claimant.answer(operation, &interrupted))
                         }
                     };
-                    // Nobody listens only when the process is on its way out.
+                    // The receiver is dropped only when the process is ending.
                     if answers.send(answer).is_err() {
                         return;
                     }

@@ -1,4 +1,4 @@
-//! How an attempt on a lease can end. What is expected is a variant here; an error is what nobody planned.
+//! How an operation on a lease can end. An expected outcome is a variant here. An unexpected one is an error.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Fence, Grant, Row, ServerTime, Term};
 pub enum Claim {
     /// The lease is the caller's.
     Granted(Grant),
-    /// Somebody else holds it, or it is cooling.
+    /// Another holder has it, or it is cooling.
     Held(Row),
     /// The key has succeeded within the period that was asked for. Nothing is claimed.
     NotDue(Success),
@@ -31,7 +31,7 @@ pub struct Success {
 pub enum Renewal {
     /// It is good until the new expiry.
     Renewed(Grant),
-    /// The caller is no longer the holder, for good.
+    /// The caller is no longer the holder. A retry would not help.
     Lost(Loss),
 }
 
@@ -53,9 +53,9 @@ pub enum Release {
 pub enum Eviction {
     /// The holder of this row lost it.
     Evicted(Row),
-    /// The term of this row is over: ended by a request whose answer was lost, or by somebody else since.
+    /// The term of this row is over: a request whose answer was lost has ended it, or another client has.
     Over(Row),
-    /// There was nobody to evict.
+    /// There was no holder to evict.
     Free,
     /// There is no table of this name.
     NoTable(String),
@@ -71,7 +71,7 @@ pub enum Eviction {
 /// Why a term is over, or never was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Somebody else's term began: the row as it is now, with a larger fence.
+    /// The term of another holder began: the row as it is now, with a larger fence.
     Taken(Row),
     /// What was asked for is no term that somebody else has taken: the row has no larger fence, or it is the asking
     /// holder's own.
@@ -81,9 +81,9 @@ pub enum Loss {
         /// The row as it is now.
         found: Row,
     },
-    /// The expiry passed before a renewal arrived; nobody has taken it yet.
+    /// The expiry passed before a renewal arrived. No other holder has claimed the key yet.
     Expired,
-    /// It was released: by force, or by somebody who knew the term.
+    /// It was released: evicted, or released by a client that knew the term.
     Released,
     /// There is no row.
     NoRow,

@@ -1,4 +1,4 @@
-//! A reading of the server's clock, or a time that was written by somebody else.
+//! A reading of the server's clock, or a time from a row that others may have written.
 
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_can_not_write_to_the_terminal() {
+    fn a_row_cannot_write_to_the_terminal() {
         assert_eq!(escape("\u{1b}]0;owned\u{7}"), r"\u{1b}]0;owned\u{7}");
         assert_eq!(escape("a\u{9b}2Jb"), r"a\u{9b}2Jb");
         assert_eq!(escape("user\u{202e}nimda"), r"user\u{202e}nimda");

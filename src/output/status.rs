@@ -27,7 +27,7 @@ impl Shown {
         }
     }
 
-    /// Whether somebody holds it now.
+    /// Whether it is held now.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         match self {

@@ -1,31 +1,33 @@
-//! The job's process group: signalling it without ever hitting a stranger, and telling who is left in it.
+//! The job's process group: signalling it without ever signalling another group, and finding which processes are left
+//! in it.
 //!
 //! # When nothing of a group acts any more
 //!
-//! **A signal proves, a look does not.** The kernel signals a group in one piece against fork(2), exit(2) and setpgid(2): it
-//! holds the lock that each of those takes to add or remove a member. `ESRCH` therefore proves that the group is empty. /proc
-//! is read process by process. Between two of these reads a process can start another and end, so a look that finds nobody
-//! alive proves nothing. The group may then consist of zombies, which can stay for long, since a parent that has left the
-//! group need not ask for them; or it may keep forking.
+//! **A signal proves, a look does not.** The kernel signals a group in one piece against fork(2), exit(2) and
+//! setpgid(2): it holds the lock that each of those takes to add or remove a member. So `ESRCH` proves that the group
+//! is empty. /proc is read process by process. Between two of these reads, a process can start another one and end. So
+//! a look that finds no live process proves nothing. The group may consist of zombies, or it may keep forking. Zombies
+//! can stay for long, because a parent that has left the group may never reap them.
 //!
-//! **KILL to the group makes an end of forking.** Every member of that moment gets it, whether it runs, sleeps, is stopped
-//! or traced, waits for the child of its vfork(2), or is in the middle of a fork(2): fork looks for a fatal signal as its last
-//! step, under that same lock, and fails. Either the child was there already and got KILL too, or it never comes to be. KILL
-//! can't be ignored, blocked or taken back. So from that moment on the group gets no member by fork, and each member goes on
-//! at most to the end of the system call that it is in. (That can last: uninterruptible sleep. It may also be a write. So KILL
-//! alone is not enough.)
+//! **KILL to the group ends all forking.** Every process that is a member at that moment gets it: running, sleeping,
+//! stopped, traced, waiting for the child of its vfork(2), or in the middle of a fork(2). As its last step, fork checks
+//! for a fatal signal under that same lock, and fails. So either the child existed already and got KILL too, or it is
+//! never created. KILL cannot be ignored, blocked or revoked. From that moment on, the group gets no new member by
+//! fork, and each member runs at most to the end of its current system call. (In uninterruptible sleep that can take
+//! long, and the call may be a write. So KILL alone is not enough.)
 //!
-//! **A look after it finds all who are left.** Nobody comes to be any more who could be missed, so whoever is alive in the
-//! group is in the list and is seen to be alive, also in uninterruptible sleep or stopped by a tracer on its way out. If all
-//! that the look finds are zombies, nothing of the group acts any more, and nothing will. The look has to begin after the
-//! KILL was sent; the answer to an earlier one says nothing.
+//! **A look after the KILL finds every process that is left.** No new process appears that the look could miss. So
+//! every live process of the group is in the list and is seen to be alive, even in uninterruptible sleep or stopped by
+//! a tracer while it ends. If the look finds only zombies, nothing of the group acts any more, and nothing will. The
+//! look must begin after the KILL was sent. An earlier look proves nothing.
 //!
-//! **What this does not cover.** KILL does not reach a process of another user, if `lease` may not signal it: kill(2) answers
-//! `EPERM` only if it reaches none at all, and without a word leaves out some. [`Leftovers`] says `reached: false` if it can
-//! be seen. While such a process lives, `lease` can only wait. If all that is found are zombies, and one of them is out of
-//! reach, looks for a while (a second, in `supervise`) have to do. A process that has left the group can come back to it with
-//! setpgid(2); leaving it is outside the promise anyway. And without /proc zombies can't be told from processes that are about
-//! to end. After KILL they get that while too.
+//! **What this does not cover.** KILL does not reach a process of another user if `lease` may not signal it. kill(2)
+//! returns `EPERM` only if it reaches no process at all, and skips single processes silently. [`Leftovers`] says
+//! `reached: false` if this is visible. While that process lives, `lease` can only wait. If a look finds only zombies
+//! and one of them is out of reach, there is no proof. `supervise` then repeats the look for a second. A process that
+//! has left the group can return to it with setpgid(2), but a process that leaves is outside the promise anyway.
+//! Without /proc, zombies look like processes that are about to end. After the KILL, `supervise` waits for the same
+//! second then.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -42,15 +44,16 @@ use crate::job::{Leftovers, Signal};
 /// `PIDFD_SIGNAL_PROCESS_GROUP` of `<linux/pidfd.h>`, Linux 6.9.
 const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
 
-/// What tells a process from every other one: its id, and the number that its pidfd has in the kernel.
+/// The identity of a process: its id, and the number that its pidfd has in the kernel.
 ///
-/// Since Linux 6.9 a pidfd has an inode of its own, unique until reboot, so two ids are equal only if they mean the same
-/// process and not one that got the number later. Before that all pidfds share one inode, and only the number is compared.
+/// Since Linux 6.9 a pidfd has an inode of its own, unique until reboot. So two identities are equal only if they mean
+/// the same process, even if the process id was reused. Before that, all pidfds share one inode, and only the process
+/// id is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupId {
     /// The id of the group, which is that of its first process.
     pub pid: pid_t,
-    /// The inode of a pidfd of that process; 0 where there are no pidfds (before Linux 5.3).
+    /// The inode of a pidfd of that process; 0 if the kernel has no pidfds (before Linux 5.3).
     pub inode: u64,
 }
 
@@ -66,9 +69,10 @@ impl GroupId {
 
 /// A process group that was led by a known process.
 ///
-/// It is signalled by the pidfd of its leader. That names the group as it was, whoever has the number now, and works for
-/// as long as the group has a member, also after its leader is reaped. Where the kernel can't do that, the group is
-/// signalled by number, and only while that is certain to be the same group: see [`Group::signal`].
+/// It is signalled by the pidfd of its leader. This always means the original group, even if its number was reused. It
+/// works for as long as the group has a member, even after its leader is reaped. If the kernel does not support this,
+/// the group is signalled by number, and only while the number certainly belongs to the same group: see
+/// [`Group::signal`].
 #[derive(Debug)]
 pub struct Group {
     id: GroupId,
@@ -79,7 +83,7 @@ impl Group {
     /// The group of `id`, if its leader has not been reaped. Async-signal-safe.
     ///
     /// # Errors
-    /// `ESRCH` if there is no such process any more, or another one has its number.
+    /// `ESRCH` if the process no longer exists, or its number was reused.
     pub fn open(id: GroupId) -> io::Result<Self> {
         match open_pidfd(id.pid) {
             Ok(fd) if id.inode == 0 || inode_of(&fd) == id.inode => Ok(Self {
@@ -95,9 +99,9 @@ impl Group {
         }
     }
 
-    /// The group of `id`, for a caller who may hear of it late: by its number alone if the first process is reaped already.
-    /// Others may be left, and the number is theirs for as long as they are. `None` if somebody else has the number, which
-    /// proves that the group is empty. Async-signal-safe.
+    /// The group of `id`, for a caller that may learn of it late. If the first process is reaped already, the group is
+    /// named by its number alone: other members may be left, and they keep the number in use. `None` if another process
+    /// has the number, which proves that the group is empty. Async-signal-safe.
     pub(crate) fn open_late(id: GroupId) -> Option<Self> {
         let errno = |error: io::Error| error.raw_os_error();
         match Self::open(id).map_err(errno) {
@@ -106,7 +110,7 @@ impl Group {
                 let gone = kill(Pid::from_raw(id.pid), None) == Err(Errno::ESRCH);
                 gone.then(|| Self::by_number(id))
             }
-            // No descriptor to be had, for example.
+            // For example, there is no free descriptor.
             Err(_) => Some(Self::by_number(id)),
         }
     }
@@ -116,32 +120,34 @@ impl Group {
         Self { id, pidfd: None }
     }
 
-    /// The same group by another descriptor of its leader's pidfd, for a process that was forked from this one. The
-    /// descriptor is owned by the answer. Async-signal-safe.
+    /// The same group, by another descriptor of its leader's pidfd, for a process that was forked from this one. The
+    /// returned value owns the descriptor. Async-signal-safe.
     pub(crate) fn adopted(&self, pidfd: Option<OwnedFd>) -> Self {
         Self { id: self.id, pidfd }
     }
 
-    /// The pidfd of its leader, where there are pidfds.
+    /// The pidfd of its leader, if the kernel has pidfds.
     pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Which group this is.
+    /// The identity of the group.
     #[must_use]
     pub const fn id(&self) -> GroupId {
         self.id
     }
 
-    /// Sends `signal` to every process of the group; [`Signal::NONE`] only asks whether there is one. A zombie counts as one.
-    /// Async-signal-safe.
+    /// Sends `signal` to every process of the group; [`Signal::NONE`] only checks whether there is one. A zombie counts
+    /// as one. Async-signal-safe.
     ///
-    /// Before Linux 6.9 the group can only be named by its number. The caller then has to know that the number is not
-    /// in use elsewhere: because the leader is not yet reaped, or because a moment ago, and again and again since the
-    /// leader was reaped, the group had members, for a number is not given out while a group has it (credentials(7)).
+    /// Before Linux 6.9, the group can only be named by its number. The caller must then know that the number was not
+    /// reused. The kernel does not reuse a number while a process or a group has it (credentials(7)). So either the
+    /// leader is not reaped yet, or the caller has found members in the group again and again since the leader was
+    /// reaped, the last time a moment ago.
     ///
     /// # Errors
-    /// `ESRCH` if the group is empty; `EPERM` if none of its processes may be signalled, because all have another user.
+    /// `ESRCH` if the group is empty; `EPERM` if none of its processes may be signalled, because all belong to another
+    /// user.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         if let Some(fd) = &self.pidfd {
             match send(fd, signal, PIDFD_SIGNAL_PROCESS_GROUP) {
@@ -157,8 +163,8 @@ impl Group {
         }
     }
 
-    /// Whether the group can only be signalled by its number, so that the caller has to know that it is still the same.
-    /// Async-signal-safe.
+    /// Whether the group can only be signalled by its number. The caller must then know that the number still belongs
+    /// to it. Async-signal-safe.
     #[must_use]
     pub fn goes_by_number(&self) -> bool {
         let Some(fd) = &self.pidfd else { return true };
@@ -168,8 +174,7 @@ impl Group {
         }
     }
 
-    /// Whether the group's first process is not reaped yet, which keeps its number from being used again.
-    /// Async-signal-safe.
+    /// Whether the group's first process is not reaped yet. Until then its number is not reused. Async-signal-safe.
     #[must_use]
     pub fn has_leader(&self) -> bool {
         self.pidfd.as_ref().is_some_and(
@@ -177,7 +182,7 @@ impl Group {
         )
     }
 
-    /// One look at who is in the group. What it is worth is told at the top of this file.
+    /// Looks once at which processes are in the group. The documentation of this module says what a look proves.
     #[must_use]
     pub fn look(&self) -> Leftovers {
         // The common case, an empty group, takes one system call and does not read /proc.
@@ -198,13 +203,13 @@ impl Group {
         match (reached, members.zombies.into_iter().any(is_out_of_reach)) {
             (true, false) => Leftovers::OnlyZombies { reached: true },
             (true | false, true) => Leftovers::OnlyZombies { reached: false },
-            // Who has refused the signal is not to be seen.
+            // The kernel does not say which process refused the signal.
             (false, false) => Leftovers::Unknown { reached: false },
         }
     }
 }
 
-/// Whether this process, or another one that has its number by now, may not be signalled.
+/// Whether the process with this number, possibly reused, may not be signalled.
 fn is_out_of_reach(pid: pid_t) -> bool {
     kill(Pid::from_raw(pid), None) == Err(Errno::EPERM)
 }
@@ -235,7 +240,7 @@ fn means_unknown(error: &io::Error) -> bool {
 
 /// pidfd_open(2). The descriptor is close-on-exec.
 fn open_pidfd(pid: pid_t) -> io::Result<OwnedFd> {
-    // SAFETY: the call reads no memory; a non-negative answer is a new descriptor that nobody else owns.
+    // SAFETY: the call reads no memory; a non-negative result is a new descriptor that has no other owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if fd < 0 {

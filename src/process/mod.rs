@@ -1,8 +1,8 @@
-//! Everything about processes but the decisions: start the job in a group of its own, signal it, lend it the terminal,
-//! wait for it, end as it ended.
+//! Everything about processes except the decisions: starts the job in a group of its own, signals it, gives it the
+//! terminal, waits for it, and ends as it ended.
 //!
-//! The job is to run as if `lease` were not there: same arguments, environment, descriptors, signal dispositions and
-//! terminal, and the same end.
+//! The job must run as it would without `lease`: with the same arguments, environment, descriptors, signal dispositions
+//! and terminal, and the same end.
 #![allow(unsafe_code)] // The system's interface; each use says why it is sound.
 
 mod end;

@@ -1,12 +1,12 @@
-//! What /proc says about processes: who is in a group, who is stopped, whose group is orphaned.
+//! What /proc says about processes: which are in a group, which are stopped, which group is orphaned.
 //!
-//! Every answer is about the past. If this process is stopped for a minute after a look:
+//! Every answer is about the past. If this process is stopped for a minute after it has read /proc:
 //!
-//! - [`members`] proves nothing, and no run ends by it alone.
-//! - [`is_running`] may call a job stopped that was continued meanwhile. That change is the next one that the kernel
-//!   reports. If `lease` has stopped itself by then, the job runs until its deadline or until somebody continues `lease`.
-//! - [`own_group_is_orphaned`] may miss that the shell has just ended. `lease` then stays awake and keeps renewing for a
-//!   job that is stopped, until one of the two gets a signal.
+//! - [`members`] proves nothing, and no run ends because of it alone.
+//! - [`is_running`] may report a job as stopped that has been continued meanwhile. The kernel then reports that change
+//!   next. If `lease` has stopped itself by then, the job runs until its deadline or until `lease` is continued.
+//! - [`own_group_is_orphaned`] may miss that the shell has just ended. `lease` then does not stop itself, and renews
+//!   for a stopped job until one of the two gets a signal.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,10 +14,10 @@ use std::fs;
 use libc::pid_t;
 use nix::unistd::{Pid, getpgid, getpgrp, getpid, getppid, getsid};
 
-/// How often [`members`] lists the processes again at most.
+/// How often [`members`] lists the processes at most.
 const LISTINGS: usize = 8;
 
-/// A line of /proc/PID/stat, as far as it is needed.
+/// The fields of /proc/PID/stat that are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     state: u8,
@@ -33,8 +33,8 @@ impl Stat {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// proc_pid_stat(5). The name in parentheses may itself hold spaces, parentheses and bytes that are not UTF-8, so
-    /// reading begins behind the last one.
+    /// proc_pid_stat(5). The name in parentheses may itself contain spaces, parentheses and bytes that are not UTF-8.
+    /// So reading begins after the last parenthesis.
     fn parse(line: &[u8]) -> Option<Self> {
         let behind = line.iter().rposition(|b| *b == b')')?;
         let rest = std::str::from_utf8(line.get(behind + 1..)?).ok()?;
@@ -50,8 +50,7 @@ impl Stat {
         })
     }
 
-    /// Whether the process does nothing any more. The state is that of its first thread, which can have ended before the
-    /// others.
+    /// Whether the process no longer acts. The state is that of its first thread, which can end before the others.
     const fn is_dead(self) -> bool {
         match self.state {
             b'Z' => self.threads <= 1,
@@ -61,7 +60,8 @@ impl Stat {
     }
 }
 
-/// The ids of all processes; `None` if /proc is not there, or is that of another world, whose numbers mean others.
+/// The ids of all processes; `None` if there is no /proc, or if it belongs to another pid namespace, where the numbers
+/// mean other processes.
 fn listing() -> Option<Vec<pid_t>> {
     let own = getpid().to_string();
     if fs::read_link("/proc/self").ok()?.as_os_str() != own.as_str() {
@@ -75,22 +75,22 @@ fn listing() -> Option<Vec<pid_t>> {
     )
 }
 
-/// Who was found in a group.
+/// The processes that were found in a group.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// How many that live.
+    /// How many are alive.
     pub(super) alive: usize,
-    /// When the newest of those was started, in clock ticks since boot.
+    /// When the newest of them was started, in clock ticks since boot.
     pub(super) newest: u64,
     pub(super) zombies: Vec<pid_t>,
 }
 
-/// Who is in this group; `None` if /proc can't tell.
+/// The members of this group; `None` if /proc cannot tell.
 ///
-/// The processes are listed first and looked at one by one afterwards. One that has ended by then may have started another,
-/// which is not in the list. So they are listed again, and who is new is looked at, until nobody is new who could have done
-/// so. A group in which each process starts the next one and ends is seen that way; it is no proof, since a machine can start
-/// processes faster than they are looked at.
+/// The processes are listed first, and then read one by one. A process that has ended by then may have started another
+/// one that is not in the list. So the list is repeated, and new processes are read, until none of the new ones could
+/// have done this. This finds a group in which each process starts the next one and ends. It is not a proof, because a
+/// machine can start processes faster than they are read.
 pub(super) fn members(group: pid_t) -> Option<Members> {
     let mut members = Members::default();
     let mut seen = HashSet::new();
@@ -120,14 +120,14 @@ pub(super) fn members(group: pid_t) -> Option<Members> {
     Some(members)
 }
 
-/// Whether the process runs or sleeps at this moment; false if it is stopped or dead, or /proc can't tell.
+/// Whether the process runs or sleeps at this moment; false if it is stopped or dead, or if /proc cannot tell.
 pub(super) fn is_running(pid: pid_t) -> bool {
     Stat::of(pid).is_some_and(|p| matches!(p.state, b'R' | b'S' | b'D'))
 }
 
 /// Whether the group of this process is orphaned: none of its members has a parent in another group of the same session
-/// (POSIX, 3.264), so that nobody is there to continue it. The kernel then ignores TSTP, TTIN and TTOU for it. init does
-/// not count as such a parent, for the kernel neither.
+/// (POSIX, 3.264), so no shell could continue it. The kernel then ignores TSTP, TTIN and TTOU for it. Like the kernel,
+/// this does not count init as a parent.
 pub(super) fn own_group_is_orphaned() -> bool {
     let own = getpgrp();
     let session = getsid(None).ok();
@@ -141,7 +141,7 @@ pub(super) fn own_group_is_orphaned() -> bool {
     if can_continue(getppid().as_raw()) {
         return false;
     }
-    // The parent is a script in the same group, perhaps; its own parent may be the shell that continues both.
+    // The parent may be a script in the same group. The parent of the script may be the shell that continues both.
     let all = listing().unwrap_or_default();
     !all.into_iter().filter_map(Stat::of).any(|p| {
         p.group == own.as_raw()
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_is_always_in_the_group_of_the_caller_and_it_runs() {
+    fn the_group_of_the_caller_has_a_member_that_runs() {
         let own = getpgrp().as_raw();
         let found = members(own).expect("/proc is there");
         assert!(found.alive >= 1 && found.newest > 0, "{found:?}");

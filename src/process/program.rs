@@ -1,4 +1,4 @@
-//! Finding the program, with the two ways of failing that a shell tells apart.
+//! Finds the program to execute. Like a shell, it distinguishes "not found" from "cannot be executed".
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, eaccess};
 
-/// Why a command can't be run.
+/// Why a command cannot be executed.
 #[derive(Debug)]
 pub enum NoProgram {
-    /// There is none: exit 127 (POSIX, 2.8.2 Exit Status for Commands).
+    /// It does not exist: exit 127 (POSIX, 2.8.2 Exit Status for Commands).
     NotFound,
-    /// It is there, but the program that its first line names is not: 127 too, as bash, dash and env(1) have it.
+    /// It exists, but the program in its first line does not: 127 too, as in bash, dash and env(1).
     NoInterpreter,
-    /// There is one that can't be executed: exit 126 (ibid.). The reason is in the error.
+    /// It exists but cannot be executed: exit 126 (ibid.). The error has the reason.
     CannotExecute(io::Error),
 }
 
-/// Finds what execvp(3) would run, with a shell's answer where it would not run anything.
+/// Finds the file that execvp(3) would execute. If there is none, the error is the one that a shell would report.
 ///
-/// execvp(3) itself answers `EACCES` as soon as one directory of PATH may not be searched, although the command is
-/// nowhere; a shell calls that "not found".
+/// execvp(3) itself returns `EACCES` if one directory of PATH may not be searched, even if the command is in none of
+/// them. A shell reports "not found" then.
 ///
 /// # Errors
 /// See [`NoProgram`].
@@ -47,7 +47,7 @@ pub(super) fn find(name: &OsStr, path: Option<&OsString>) -> Result<PathBuf, NoP
         };
         match look(&candidate) {
             Look::Program => return Ok(candidate),
-            // A directory of that name is no command, and what can't even be looked at is not known to be one.
+            // A directory of that name is not a command, and an entry that cannot be read is not known to be one.
             Look::Not(e) if candidate.is_file() => reason = Some(e),
             Look::Not(_) | Look::Nothing => {}
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_and_what_can_not_be_executed_differ() {
+    fn a_missing_command_and_one_that_cannot_be_executed_differ() {
         let not_found = |name: &str, p: &str| {
             matches!(
                 find(OsStr::new(name), path(p).as_ref()),

@@ -25,26 +25,26 @@ pub type Announce = Box<dyn Fn(GroupId) -> io::Result<()> + Send + Sync>;
 pub struct Launch<'a> {
     /// The program and its arguments, byte for byte. Never empty.
     pub command: &'a [OsString],
-    /// Variables that the job gets besides those of this process, in place of any of the same name.
+    /// Variables that the job gets in addition to those of this process. They replace variables of the same name.
     pub environment: &'a [(&'a str, &'a OsStr)],
-    /// Told the job's group before the job's first instruction runs. If it fails, the job is not started.
+    /// Called with the job's group before the job's first instruction runs. If it fails, the job is not started.
     pub announce: Option<Announce>,
-    /// From this instant on the job is not started any more.
+    /// From this instant on, the job must not be started.
     pub not_after: BootTime,
-    /// The terminal that the job's group gets, if this process has it now or comes to have it.
+    /// The terminal that the job's group gets, if this process has it now or gets it later.
     pub terminal: Option<&'a mut Terminal>,
 }
 
 /// Why the job could not be started.
 #[derive(Debug)]
 pub enum SpawnError {
-    /// There is no such program, or it can't be executed.
+    /// The program does not exist, or cannot be executed.
     NoProgram(NoProgram),
-    /// Nobody could be told of the job's group, so the job would have run unprotected. Nothing was started.
+    /// The job's group could not be announced, so the job would have run without a watchdog. Nothing was started.
     NotAnnounced(io::Error),
     /// [`Launch::not_after`] had come before the program was executed. Nothing was started.
     TooLate,
-    /// No process could be made.
+    /// The process could not be created.
     Failed(io::Error),
 }
 
@@ -68,30 +68,30 @@ impl Job {
     }
 }
 
-/// The steps of the child that can fail in a way of their own. An impossible errno stands for each of them in the one
-/// number that std passes from the child to its parent.
+/// The steps of the child that have an error of their own. std passes only an errno from the child to its parent, so
+/// each step has one that no system call returns.
 const NOT_ANNOUNCED: i32 = 4000;
 const TOO_LATE: i32 = 4001;
 
-/// Starts a job: no shell, a process group of its own, a clean signal mask, the signal dispositions that this process
-/// was started with, and of our descriptors only 0, 1 and 2. Descriptors that this process itself was started with are
-/// passed on as they are, as env(1) does.
+/// Starts a job without a shell, in a process group of its own, with an empty signal mask and the signal dispositions
+/// that this process was started with. Of the descriptors that this process has opened, the job gets none. Descriptors
+/// that this process inherited are passed on, as env(1) does.
 ///
 /// A file that the kernel does not know how to execute (a script without `#!`) is run by /bin/sh, as execvp(3), and so
 /// env(1), nohup(1) and timeout(1), do.
 ///
-/// The process can be stopped by its terminal's user in the microseconds between getting the terminal and executing the
-/// program. This call then waits until it is continued; the watchdog, which knows the group, ends that at the deadline.
+/// The user at the terminal can stop the process in the microseconds between getting the terminal and executing the
+/// program. This call then waits until the process is continued. The watchdog knows the group and ends this wait at the
+/// deadline.
 ///
-/// A start can take long: the machine is busy or suspended, or this process is stopped. So the child itself looks at the
-/// clock, as its last step before the exec. From the announcement on the watchdog knows the group and kills it at the
-/// deadline, whether or not the exec has been reached. What is left open is an exec that takes longer than the time from
-/// `not_after` to the deadline, and ends during the moment by which a busy machine runs the watchdog late. The margin of
-/// the ttl is there for that moment. Without a watchdog nothing bounds the exec itself (page faults, a slow network file
-/// system).
+/// A start can take long if the machine is busy or suspended, or if this process is stopped. So the child itself checks
+/// the clock, as its last step before the exec. Once the group is announced, the watchdog kills it at the deadline,
+/// whether or not the exec has been reached. One case remains: an exec that takes longer than the time from `not_after`
+/// to the deadline, and ends just before a watchdog that a busy machine runs late. The margin of the ttl covers that
+/// moment. Without a watchdog, the exec itself has no time limit (page faults, a slow network file system).
 ///
 /// # Errors
-/// See [`SpawnError`]. Nothing of the job is left.
+/// See [`SpawnError`]. After an error, nothing of the job is left.
 pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
     let Launch {
         command,
@@ -109,13 +109,14 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
     let mut child = Command::new(file);
     child.arg0(name).args(command.get(1..).unwrap_or_default());
     // SAFETY: the closure runs in the child of a process with threads, so only async-signal-safe calls and memory that
-    // was there before the fork are allowed: it makes system calls, reads what it captured, and sets `environ`.
+    // was there before the fork are allowed: it only makes system calls, reads its captured variables, and sets
+    // `environ`.
     unsafe {
         child
             .pre_exec(move || prepare(&environment, announce.as_ref(), not_after, lender.as_ref()));
     }
     let started = child.spawn().map_err(|error| {
-        // The child may have had it for its group, which has no member any more.
+        // The child may have given it to its group, which no longer has a member.
         if let Some(terminal) = &terminal {
             terminal.take_back(false);
         }
@@ -125,7 +126,7 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
     if let Some(terminal) = &mut terminal {
         terminal.is_for(pid);
     }
-    // Not yet reaped, so the number is certain to be the job's, and the inode need not be compared.
+    // It is not reaped yet, so the number is certainly the job's, and the inode need not be compared.
     let id = GroupId { pid, inode: 0 };
     let group = Group::open(id).unwrap_or_else(|_| Group::by_number(id));
     Ok(Job { group })
@@ -135,8 +136,8 @@ fn why(error: io::Error) -> SpawnError {
     match error.raw_os_error() {
         Some(NOT_ANNOUNCED) => SpawnError::NotAnnounced(io::Error::from(io::ErrorKind::BrokenPipe)),
         Some(TOO_LATE) => SpawnError::TooLate,
-        // The file was there a moment ago, so it is the interpreter behind "#!" that is missing, which bash, dash and
-        // env(1) call "not found" too.
+        // The file existed a moment ago, so the interpreter after "#!" is missing. bash, dash and env(1) report "not
+        // found" too.
         Some(libc::ENOENT) => SpawnError::NoProgram(NoProgram::NoInterpreter),
         Some(
             libc::EACCES
@@ -151,47 +152,49 @@ fn why(error: io::Error) -> SpawnError {
             | libc::ENAMETOOLONG
             | libc::EISDIR,
         ) => SpawnError::NoProgram(NoProgram::CannotExecute(error)),
-        // std refuses an argument with a NUL inside; the system could not have passed it to us.
+        // std refuses an argument that contains a NUL, but the system cannot have passed one to us.
         Some(_) | None => SpawnError::Failed(error),
     }
 }
 
-/// The child's steps between fork and exec, in an order that loses and invents no signal.
+/// The child's steps between fork and exec, in an order that neither loses nor repeats a signal.
 fn prepare(
     environment: &Environment,
     announce: Option<&Announce>,
     not_after: BootTime,
     lender: Option<&Lender>,
 ) -> io::Result<()> {
-    // Nothing is delivered until all is set up, least of all to a handler of ours, which the child still has.
+    // No signal is delivered before everything is set up. Until then the child still has the signal handlers of
+    // `lease`.
     block_all()?;
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-    // From here on what was sent to our old group does not reach the job; what came before is thrown away.
+    // From here on, a signal to our old group does not reach the job. Signals that came before are discarded.
     restore_dispositions();
     if let Some(announce) = announce {
         let group = GroupId::of_caller();
-        // From the announcement on the watchdog would kill what is late, and call it a job that it has stopped.
+        // Checked before the announcement, because after it the watchdog would kill a late child and report it as a job
+        // that it stopped.
         in_time(not_after)?;
         announce(group).map_err(|_| io::Error::from_raw_os_error(NOT_ANNOUNCED))?;
     }
     if let Some(lender) = lender {
-        // A terminal that refuses is no reason not to run the job.
+        // If the terminal refuses, the job still runs.
         let _: io::Result<()> = lender.give_to_caller();
     }
     environment.install();
     for stream in 0..=2 {
-        // std has opened /dev/null in the place of a stream that was closed; the job finds it as `lease` did.
+        // std has opened /dev/null in place of a closed stream. The job gets the stream closed, as `lease` did.
         if was_closed_at_start(stream) {
-            // SAFETY: close(2) reads no memory, and nothing uses the descriptor between here and exec.
+            // SAFETY: close(2) reads no memory, and nothing uses the descriptor between this call and the exec.
             unsafe { libc::close(stream.into()) };
         }
     }
     set_mask(SigSet::empty())?;
-    // After the mask is restored: a stop signal that was pending until then has stopped the child there.
+    // Checked after the mask is restored, because a pending stop signal may have stopped the child at that point.
     in_time(not_after)
 }
 
-/// Whether the job may still start. Async-signal-safe.
+/// Whether there is still time to start the job. Async-signal-safe.
 fn in_time(not_after: BootTime) -> io::Result<()> {
     if BootTime::try_now().is_some_and(|now| now < not_after) {
         Ok(())
@@ -205,27 +208,27 @@ unsafe extern "C" {
     static mut environ: *const *const c_char;
 }
 
-/// The job's environment: this process's own, entry by entry and in its order, with a few set.
+/// The job's environment: this process's own entries, in their order, with a few variables set.
 ///
-/// std's own way sorts the variables, and drops what it can't parse and what is there twice; a job is to see what it
+/// std's own way sorts the variables, and drops duplicates and entries that it cannot parse. But a job must see what it
 /// would have seen without `lease`.
 struct Environment {
-    /// Keeps the entries that `pointers` points to.
+    /// Owns the entries that `pointers` points to.
     _added: Vec<CString>,
     pointers: Vec<*const c_char>,
 }
 
-// SAFETY: the pointers lead to memory that this value owns, or to this process's environment, which is never written to.
+// SAFETY: the pointers point to memory that this value owns, or to this process's environment, which is never modified.
 unsafe impl Send for Environment {}
-// SAFETY: as above; nothing is changed through a shared reference.
+// SAFETY: as above; nothing is modified through a shared reference.
 unsafe impl Sync for Environment {}
 
 impl Environment {
     fn with(set: &[(&str, &OsStr)]) -> io::Result<Self> {
         let set: HashMap<&[u8], &OsStr> = set.iter().map(|(k, v)| (k.as_bytes(), *v)).collect();
         let mut pointers = Vec::new();
-        // SAFETY: nothing in this program changes the environment, so the array stays as it is; it ends with a null,
-        // and so does each of its strings.
+        // SAFETY: nothing in this program changes the environment, so the array stays valid. It ends with a null, and
+        // so does each of its strings.
         unsafe {
             let mut entry = environ;
             while !entry.is_null() && !(*entry).is_null() {
@@ -250,9 +253,10 @@ impl Environment {
         })
     }
 
-    /// Makes it the environment that exec uses. In the child only.
+    /// Makes it the environment that exec uses. Only for the child.
     fn install(&self) {
-        // SAFETY: the child has one thread, and the array outlives it: it lives in a copy of the parent's memory.
+        // SAFETY: the child has one thread, and the array is in its copy of the parent's memory, which lasts until the
+        // exec.
         unsafe { environ = self.pointers.as_ptr() };
     }
 }

@@ -1,8 +1,9 @@
-//! Lending the terminal to the job, as a shell does.
+//! Gives the terminal to the job and takes it back, as a shell does.
 //!
-//! A process group that is not the terminal's foreground group can't read from it, and does not get its Ctrl-C. The
-//! job's group is a new one, so `lease` gives it the terminal if it was in the foreground itself, and takes it back when
-//! the job stops or ends. tcsetpgrp(3), termios(4); "Implementing a Job Control Shell" in the GNU C Library manual.
+//! A process group that is not the terminal's foreground group cannot read from the terminal, and does not get its
+//! Ctrl-C. The job's group is a new one. So `lease` gives it the terminal if `lease` itself is in the foreground, and
+//! takes it back when the job stops or ends. See tcsetpgrp(3), termios(3), and "Implementing a Job Control Shell" in
+//! the GNU C Library manual.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,7 +20,7 @@ use super::inherited::{block_ttou, ignored_at_start, set_disposition, unblock_tt
 use super::procfs::own_group_is_orphaned;
 use crate::job::{Foreground, Signal};
 
-/// How many columns the terminal has that stdout is; `None` if it is none, or does not say.
+/// The width of the terminal on stdout, in columns; `None` if stdout is not a terminal or its width is unknown.
 #[must_use]
 pub fn terminal_columns() -> Option<usize> {
     let mut size = libc::winsize {
@@ -33,11 +34,11 @@ pub fn terminal_columns() -> Option<usize> {
     (answered == 0 && size.ws_col > 0).then(|| size.ws_col.into())
 }
 
-/// The controlling terminal, to be lent to a job.
+/// The controlling terminal, which `lease` can give to a job.
 #[derive(Debug)]
 pub struct Terminal {
     tty: File,
-    /// The modes before the job had it.
+    /// The terminal's modes before the job got it.
     modes: Option<Termios>,
     /// The job's group.
     job: Option<Pid>,
@@ -46,9 +47,9 @@ pub struct Terminal {
 impl Terminal {
     /// This process's controlling terminal, if it has one that it may share with a job.
     ///
-    /// Not for an asynchronous list of a shell without job control (`lease run k -- job &` in a script): such a command
-    /// shares the script's group, and its terminal with it. INT is ignored there (POSIX, 2.11), which tells it apart; with
-    /// the terminal gone to the job a Ctrl-C would no longer reach the script.
+    /// `None` in an asynchronous list of a shell without job control (`lease run k -- job &` in a script), which is
+    /// recognized by INT being ignored (POSIX, 2.11). That command is in the same group as the script. If the job got
+    /// the terminal, a Ctrl-C would no longer reach the script.
     #[must_use]
     pub fn open() -> Option<Self> {
         if ignored_at_start(Signal::INT) {
@@ -68,7 +69,8 @@ impl Terminal {
     }
 
     /// What the job's child needs to take the terminal for its group, if this process's group is in the foreground now.
-    /// In the background (`lease run k -- job &` in an interactive shell) there is nothing to lend before a `fg`.
+    /// In the background (`lease run k -- job &` in an interactive shell), `lease` does not have the terminal before a
+    /// `fg`.
     pub(super) fn lend(&mut self) -> Option<Lender> {
         self.is_ours().then(|| {
             self.remember_modes();
@@ -76,12 +78,12 @@ impl Terminal {
         })
     }
 
-    /// The job has become this process, the leader of its group.
+    /// Records that the job was started as this process, the leader of its group.
     pub(super) fn is_for(&mut self, job: pid_t) {
         self.job = Some(Pid::from_raw(job));
     }
 
-    /// Whose group is in the foreground.
+    /// Which group is in the foreground.
     #[must_use]
     pub fn foreground(&self) -> Foreground {
         match tcgetpgrp(&self.tty) {
@@ -91,8 +93,8 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal to the job, if this process's group is in the foreground now: a shell's `fg` puts it there, its
-    /// `bg` does not.
+    /// Gives the terminal to the job, if this process's group is in the foreground now. A shell's `fg` puts it there,
+    /// its `bg` does not.
     pub fn give(&mut self) {
         if let Some(job) = self.job
             && self.is_ours()
@@ -106,19 +108,19 @@ impl Terminal {
         self.foreground() == Foreground::Own
     }
 
-    /// Only in the foreground are they what a job finds; a shell that waits for a command line has set others.
+    /// Only in the foreground are these the modes that a job would find. A shell that waits for input has set its own.
     fn remember_modes(&mut self) {
         if self.modes.is_none() {
             self.modes = tcgetattr(&self.tty).ok();
         }
     }
 
-    /// Takes the terminal from the job, if the job's group has it, or a group that no longer has a member. From anybody
-    /// else it is not taken: a shell may have given it to somebody meanwhile.
+    /// Takes the terminal back if the job's group has it, or a group that no longer has a member. It is not taken from
+    /// any other group: a shell may have given it the terminal meanwhile.
     ///
-    /// With `restore_modes` the terminal also gets the modes back that it had before the job: for a job that a signal
-    /// ended, as bash(1) does, since a killed editor leaves the terminal without echo. What a job that ended by itself
-    /// has set (`stty`) stays.
+    /// With `restore_modes`, this also restores the modes that the terminal had before the job. bash(1) does this after
+    /// a job that was ended by a signal, because a killed editor leaves the terminal without echo. If a job ended by
+    /// itself, the modes that it has set (`stty`) stay.
     pub fn take_back(&self, restore_modes: bool) {
         let own = getpgrp();
         let Ok(holder) = tcgetpgrp(&self.tty) else {
@@ -134,13 +136,13 @@ impl Terminal {
             && self.is_ours()
             && let Some(modes) = &self.modes
         {
-            // At once: waiting for the output to drain could take for ever on a terminal held by Ctrl-S.
+            // At once, because on a terminal held by Ctrl-S the output may never drain.
             let _: nix::Result<()> = tcsetattr(&self.tty, SetArg::TCSANOW, modes);
         }
     }
 
     fn set_foreground(&self, group: Pid) -> nix::Result<()> {
-        // From the background the call sends TTOU to the caller's group, unless that is blocked (tcsetpgrp(3)).
+        // In the background, the call sends TTOU to the caller's group unless TTOU is blocked (tcsetpgrp(3)).
         without_ttou(|| tcsetpgrp(self.tty.as_fd(), group))
     }
 }
@@ -157,7 +159,7 @@ fn without_ttou<T>(call: impl FnOnce() -> nix::Result<T>) -> nix::Result<T> {
     answer
 }
 
-/// A terminal as the job's child sees it, between fork and exec. All signals are blocked there, TTOU too.
+/// The terminal, for the job's child between fork and exec. All signals are blocked there, including TTOU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lender(RawFd);
 
@@ -173,22 +175,22 @@ impl Lender {
     }
 }
 
-/// What came of [`stop_own_group`].
+/// The result of [`stop_own_group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopOutcome {
-    /// This process was stopped, and somebody has continued it.
+    /// This process was stopped, and has been continued.
     Continued,
-    /// It went on at once: its group is orphaned, so the kernel does not stop it, or the signal is ignored.
+    /// It was not stopped: its group is orphaned, so the kernel does not stop it, or the signal is ignored.
     StayedAwake,
 }
 
-/// Stops this process by TSTP, TTIN or TTOU; with `whole_group` its own group, as the terminal would have done if the
-/// group were still in its foreground: a script around `lease`, or its neighbours in a pipeline, have to stop too. Returns
-/// when it is continued.
+/// Stops this process by TSTP, TTIN or TTOU, and returns when it is continued. With `whole_group`, its whole group is
+/// stopped, as the terminal would have done if the group were still in the foreground. A script around `lease`, or its
+/// neighbours in a pipeline, must stop too.
 ///
-/// Must be called by the main thread: the kernel hands a process's signal to that one first, so it is stopped before the
-/// call returns. Whether it will be stopped is decided beforehand, because afterwards there is no telling: another thread
-/// may still be handling the CONT.
+/// Must be called by the main thread: the kernel delivers a process's signal to that one first, so it is stopped before
+/// the call returns. Whether it will be stopped is determined beforehand. Afterwards this is unknown, because another
+/// thread may still be handling the CONT.
 #[must_use]
 pub fn stop_own_group(signal: Signal, whole_group: bool) -> StopOutcome {
     if ignored_at_start(signal) || own_group_is_orphaned() {
@@ -204,12 +206,12 @@ pub fn stop_own_group(signal: Signal, whole_group: bool) -> StopOutcome {
         libc::kill(whom, signal.number());
     }
     let _: io::Result<()> = block_ttou();
-    // SAFETY: `old` is the disposition that was in force a moment ago.
+    // SAFETY: `old` is the disposition that was set until a moment ago.
     unsafe { libc::sigaction(signal.number(), &raw const old, std::ptr::null_mut()) };
     StopOutcome::Continued
 }
 
-/// Continues this process's own group; this process gets the signal as well.
+/// Continues this process's own group, including this process.
 pub fn wake_own_group() {
     let _: nix::Result<()> = kill(Pid::from_raw(0), SIGCONT);
 }

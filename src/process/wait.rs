@@ -9,16 +9,16 @@ use nix::unistd::Pid;
 use super::procfs;
 use crate::job::{Ended, Signal};
 
-/// The children that somebody is waiting for.
+/// The children whose end is awaited.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Children {
-    /// The job's first process, until its end was seen.
+    /// The job's first process, until it is reaped.
     pub job: Option<pid_t>,
-    /// The watchdog, until its end was seen.
+    /// The watchdog, until it is reaped.
     pub watchdog: Option<pid_t>,
 }
 
-/// What became of a child.
+/// A change of a child's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The job's first process ended, and is reaped.
@@ -27,15 +27,16 @@ pub enum Change {
     JobStopped(Signal),
     /// The job's first process was continued.
     JobContinued,
-    /// The watchdog ended and is reaped, or was stopped and is about to end: it is no use stopped, so it got KILL.
+    /// The watchdog ended and is reaped, or it was stopped. A stopped watchdog is useless, so it got KILL and is about
+    /// to end.
     WatchdogDied,
 }
 
-/// The next thing that became of a child; `None` when there is nothing more for now. To be called again and again at each
-/// CHLD, since several may share one signal.
+/// The next change of a child; `None` if there are no more for now. Call it at each CHLD until it returns `None`,
+/// because one signal may stand for several changes.
 ///
-/// Children that nobody knows are reaped on the way: as process 1 of a container this is where every orphan ends up, and
-/// whoever became `lease` by exec may have left children to it.
+/// Unknown children are reaped too. As process 1 of a container, `lease` inherits every orphan. A process that became
+/// `lease` by exec may have left children to it.
 pub fn reap(children: &mut Children) -> Option<Change> {
     loop {
         let (pid, what) = wait_any()?;
@@ -45,7 +46,7 @@ pub fn reap(children: &mut Children) -> Option<Change> {
                     children.job = None;
                     Change::JobExited(ended)
                 }
-                // Somebody has continued it meanwhile, which will be the next change.
+                // It was continued meanwhile, which will be the next change.
                 What::Stopped(_) if procfs::is_running(pid) => continue,
                 What::Stopped(signal) => Change::JobStopped(signal),
                 What::Continued => Change::JobContinued,
@@ -58,7 +59,7 @@ pub fn reap(children: &mut Children) -> Option<Change> {
                     return Some(Change::WatchdogDied);
                 }
                 What::Stopped(_) => {
-                    // The child is not reaped, so the number is its own.
+                    // The child is not reaped yet, so the number is still its own.
                     let _: nix::Result<()> = kill(Pid::from_raw(pid), SIGKILL);
                 }
                 What::Continued => {}
@@ -109,7 +110,7 @@ fn decode(code: c_int, status: c_int) -> Option<What> {
         }
         libc::CLD_STOPPED => Some(What::Stopped(Signal::new(status))),
         libc::CLD_CONTINUED => Some(What::Continued),
-        // CLD_TRAPPED: only a tracer gets it.
+        // CLD_TRAPPED is sent to a tracer only.
         _ => None,
     }
 }

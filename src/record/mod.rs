@@ -3,8 +3,8 @@
 //! A trigger, because claim, renew and release then stay the statements that they are, and because what other programs and
 //! operators do to a lease is recorded too. Renewals change neither holder nor fence, so they never reach it.
 //!
-//! What only the client knows travels as one setting of the transaction, `lease.run`, in the flight that opens it. It costs
-//! no round trip, works through a pooler in transaction mode, and does no harm where there is no trigger.
+//! What only the client knows travels as one setting of the transaction, `lease.run`, in the flight that opens it. It
+//! costs no round trip, works through a pooler in transaction mode, and does no harm if there is no trigger.
 //!
 //! A history that can't be written does not stand in the way of a lease: the trigger warns with [`SQLSTATE_UNWRITTEN`].
 #![forbid(unsafe_code)]

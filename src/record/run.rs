@@ -33,7 +33,7 @@ pub enum End {
     Running,
     /// Its holder released it; how the job ended is not always known.
     Released(ServerTime, Option<Ended>),
-    /// Somebody else ended it.
+    /// Another client ended it.
     Forced(ServerTime, Culprit),
     /// Its holder did not renew it in time, and was not heard of again.
     Expired(ServerTime),
@@ -43,7 +43,7 @@ pub enum End {
     Deleted(ServerTime, Culprit),
 }
 
-/// Who ended somebody else's term.
+/// Who ended the term of another holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Culprit {
     /// The role of the database.
@@ -90,7 +90,7 @@ impl End {
         }
     }
 
-    /// Who ended it, if it was somebody else.
+    /// Who ended it, if that was not its holder.
     #[must_use]
     pub const fn culprit(&self) -> Option<&Culprit> {
         match self {
@@ -120,7 +120,8 @@ impl End {
 }
 
 impl Run {
-    /// Milliseconds from its beginning to its end; to now, while it runs. `None` if nobody knows when its holder vanished.
+    /// Milliseconds from its beginning to its end; to now, while it runs. `None` if it is unknown when its holder
+    /// vanished.
     #[must_use]
     pub const fn took_ms(&self) -> Option<i64> {
         match &self.end {

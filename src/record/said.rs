@@ -17,7 +17,7 @@ pub struct Said {
     pub pid: u32,
     /// The job's file name. Its arguments may contain secrets.
     pub program: Option<String>,
-    /// Whether somebody else's term is ended.
+    /// Whether the term of another holder is ended.
     pub is_forced: bool,
     /// How the job ended, if that is known.
     pub ended: Option<Ended>,

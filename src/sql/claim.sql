@@ -1,9 +1,9 @@
 -- Takes the lease if it is free or expired, extends it if it is the caller's and unexpired, otherwise does nothing and
 -- says who has it.
 --
--- Parameters: key, holder, ttl, whether a later expiry of the caller's own stays. Answers granted, inserted and a
--- row; no row at all, or a row that is not in anybody's way, means that another claim came first, and that the statement
--- has to be asked again.
+-- Parameters: key, holder, ttl, whether a later expiry of the caller's own stays. Returns granted, inserted and a row.
+-- No row, or a row that does not stop the caller, means that another claim came first. The statement must then be
+-- repeated.
 --
 -- - A claim that loses writes nothing: look comes first, because ON CONFLICT DO UPDATE locks the row (transaction id,
 --   WAL, flush) even where its WHERE is false.

@@ -24,7 +24,7 @@ pub const ROLLBACK: &str = "ROLLBACK";
 /// The version of the table that this program makes; it stands in `mark.sql`.
 pub const VERSION: u32 = 1;
 
-/// The version that a comment on the table notes; `None` if it is somebody else's comment.
+/// The version that a comment on the table notes; `None` if the comment is not ours.
 #[must_use]
 pub fn version(comment: &str) -> Option<u32> {
     comment.strip_prefix("lease table, version ")?.parse().ok()

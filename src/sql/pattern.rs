@@ -7,7 +7,7 @@ use crate::lease::Key;
 pub struct Pattern {
     /// The same as a LIKE pattern, in which what LIKE takes for wildcards is text.
     pub like: String,
-    /// The key itself, where there is no wildcard in it.
+    /// The key itself, if it contains no wildcard.
     pub plain: Option<String>,
 }
 

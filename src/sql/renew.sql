@@ -4,7 +4,7 @@
 -- that waits for a row which is only locked, not changed, would go on with the reading it made before, and bring an
 -- expired lease back.
 --
--- A term that began in the future was granted before the clock was set back: the rest of it is no measure.
+-- A term that began in the future was granted before the clock was set back, so what is left of it is ignored.
 WITH locked AS MATERIALIZED (
     SELECT key, acquired_at, expires_at
       FROM "public"."lease"

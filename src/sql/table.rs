@@ -70,7 +70,7 @@ impl Table {
         quote(&self.schema)
     }
 
-    /// The schema for a message: quoted only where it has to be.
+    /// The schema for a message: quoted only if necessary.
     #[must_use]
     pub fn schema_shown(&self) -> String {
         quote_if_needed(&self.schema)
@@ -88,7 +88,7 @@ impl Table {
         format!("{}.{}", quote(&self.schema), quote(&self.name))
     }
 
-    /// The name for a message: quoted only where it has to be.
+    /// The name for a message: quoted only if necessary.
     #[must_use]
     pub fn shown(&self) -> String {
         format!(

@@ -92,7 +92,7 @@ pub(super) struct Answer<T> {
 pub(super) enum Effect {
     /// They wrote what the answer says: it depends on COMMIT.
     Wrote,
-    /// They only read. "Held by somebody else" is true even if the transaction fails.
+    /// They only read. "Held by another holder" is true even if the transaction fails.
     Read,
     /// What they wrote is not to be: the answer is true even before ROLLBACK.
     Undo,

@@ -273,7 +273,7 @@ fn end(r: &PgRow, now: ServerTime) -> Result<End, Failure> {
         return Ok(match time(r, "expires_at")? {
             Some(expires_at) if expires_at > now => End::Running,
             Some(expires_at) => End::Expired(expires_at),
-            // Its row is gone, and nobody has seen that.
+            // Its row is gone, and no statement has seen that.
             None => End::Deleted(now, Culprit::default()),
         });
     };

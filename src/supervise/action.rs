@@ -1,4 +1,4 @@
-//! What is to be done, and what people are told.
+//! What the event loop must do, and what is reported to the operator.
 
 use std::time::Duration;
 
@@ -8,49 +8,49 @@ use crate::job::{Ended, Signal};
 use crate::lease::{Grant, Loss, Row, ServerTime, Success, Term};
 use crate::timing::Wait;
 
-/// What is to be done, in the order given.
+/// An effect for the event loop to carry out. Several are carried out in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Ask the database for the lease, for at most this long. Answer with [`super::Event::Claim`].
+    /// Send a claim, with this time limit. Answer with [`super::Event::Claim`].
     Claim(Duration),
-    /// End the claim that is under way, unless its COMMIT was sent. Its answer comes all the same.
+    /// Interrupt the claim that is under way, unless its COMMIT was sent. Its answer still comes.
     InterruptClaim,
-    /// Renew the term once, for at most this long. Answer with `Renewed`, `RenewFailed` or `Lost`.
+    /// Renew the term once, with this time limit. Answer with `Renewed`, `RenewFailed` or `Lost`.
     Renew(Term, Duration),
-    /// Tell the watchdog this deadline; replace one that is dead. Answer with [`super::StartAnswer::Armed`], or with
-    /// [`super::Event::Unprotected`] if no watchdog can be had.
+    /// Send the watchdog this deadline, and replace a dead one. Answer with [`super::StartAnswer::Armed`], or with
+    /// [`super::Event::Unprotected`] if no watchdog can be started.
     ArmWatchdog(BootTime),
     /// Start the job, unless this instant has passed. Answer with `Started` or `NotStarted`.
     StartJob {
-        /// What the job is told about its lease.
+        /// The term, for the job's environment.
         term: Term,
-        /// The instant after which it must not begin: a job that would be stopped at once is not started.
+        /// The instant after which the job must not start: a job that would be stopped at once is not started.
         not_after: BootTime,
     },
-    /// Start to renew.
+    /// Start the heartbeat.
     StartHeartbeat {
         /// The term.
         term: Term,
-        /// When the request was sent by which it was granted or renewed.
+        /// When the request that granted or renewed it was sent.
         sent: BootTime,
         /// How long that request took.
         took: Duration,
     },
-    /// Renew no more.
+    /// Stop the heartbeat.
     StopHeartbeat,
     /// Send this signal to the job's group.
     Signal(Signal),
-    /// Tell the watchdog. Answer with [`super::Event::WatchdogTold`] if it was a deadline, and with
-    /// [`super::Event::WatchdogDied`] if it could not be told.
+    /// Send the watchdog this order. Answer with [`super::Event::WatchdogTold`] if it was a deadline, or with
+    /// [`super::Event::WatchdogDied`] if the order could not be sent.
     TellWatchdog(WatchdogOrder),
-    /// Start another watchdog in place of the dead one, which knows the job's group and this. Answer as above, and with
-    /// [`super::Event::Unprotected`] if that fails.
+    /// Replace the dead watchdog with a new one that gets the job's group and this order. Answer as above, or with
+    /// [`super::Event::Unprotected`] if this fails.
     ReplaceWatchdog(WatchdogOrder),
-    /// Nothing of the job is left, or none was started: end the watchdog.
+    /// End the watchdog: nothing of the job is left, or none was started.
     DismissWatchdog,
     /// Take the terminal back from the job, if the job has it.
     TakeTerminal {
-        /// Whether the terminal is to get the modes back that it had before the job.
+        /// Whether to restore the modes that the terminal had before the job.
         restore_modes: bool,
     },
     /// Give the terminal to the job, if it had it before and this process is in the foreground.
@@ -59,114 +59,115 @@ pub enum Action {
     StopSelf {
         /// The signal.
         signal: Signal,
-        /// Whether its whole group is stopped, as the terminal would have done if the job did not have it.
+        /// Whether to stop the whole group, as the terminal would have done if the job did not have the terminal.
         whole_group: bool,
     },
-    /// Continue this process's own group: the neighbours in a pipeline, which the terminal has stopped.
+    /// Continue this process's own group. The terminal has stopped the neighbours in a pipeline.
     WakeNeighbours,
-    /// Look at the job's group, and answer with [`super::Event::Leftovers`]. A look that is asked for after a KILL must
+    /// Look at the job's group. Answer with [`super::Event::Leftovers`]. A look that is requested after a KILL must
     /// begin after the KILL.
     LookAtLeftovers,
     /// Release the term. Answer with [`super::Event::Release`].
     Release {
         /// The term.
         term: Term,
-        /// For how long after the claim the key stays closed.
+        /// How long after the claim the key stays closed.
         hold: Duration,
-        /// The most that this one try may take.
+        /// The time limit of this one try.
         limit: Duration,
         /// How the job ended; `None` if none was started.
         ended: Option<Ended>,
         /// The expiry of the lease, if the job has certainly ended before it.
         ours_to: Option<ServerTime>,
     },
-    /// Write this message. `output` has its text.
+    /// Write this message. `output` knows its text.
     Report(Report),
-    /// Nothing follows.
+    /// The run is over. No action follows.
     Finish(Outcome),
 }
 
-/// What the watchdog is ordered to do, and when.
+/// An order to the watchdog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchdogOrder {
-    /// The job must be dead by then, unless a later order says otherwise.
+    /// Stop the job so that it is dead at this time, unless a later order changes it.
     Deadline(BootTime),
-    /// `lease` is stopping the job itself. The watchdog must only send KILL at this time. This is never revoked.
+    /// `lease` is stopping the job itself. Only send KILL at this time. This order is never revoked.
     KillAt(BootTime),
 }
 
 /// A message for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// Somebody else holds the lease, and it is waited for. Once for each holder.
+    /// Another holder has the lease, and the run waits for it. Reported once for each holder.
     Waiting(Row),
-    /// Claims have begun to fail; said once, at the beginning.
+    /// Claims have begun to fail. Reported once.
     ClaimFailing {
         /// Why.
         failure: String,
-        /// For how long the claim is tried again; `None` if that is said by the wait.
+        /// How long the claim is retried; `None` if the wait decides that.
         retry_for: Option<Duration>,
     },
-    /// The claim is given up, because the database does not do it.
+    /// The claim has failed, and is not retried.
     CannotClaim {
         /// Why.
         failure: String,
-        /// Whether it may have been applied all the same.
+        /// Whether it may still have been applied.
         is_unknown: bool,
     },
-    /// Somebody else holds the lease, and the wait, if there was one, is over.
+    /// Another holder has the lease, and the wait, if any, is over.
     Conflict(Row, Option<Wait>),
-    /// The key has succeeded within the period of `--once-per`.
+    /// A job under this key has succeeded within the period of `--once-per`.
     NotDue(Success),
-    /// The run that this process is inside holds the lease.
+    /// The lease is held by the run that this process is part of.
     HeldByOuterRun,
     /// The lease is ours.
     Claimed(Grant),
-    /// The claim took longer than a heartbeat, and renewals may take as long.
+    /// The claim took longer than a heartbeat, so renewals may also take longer.
     SlowClaim {
-        /// What it took.
+        /// How long it took.
         took: Duration,
         /// The time between two renewals.
         heartbeat: Duration,
     },
     /// The lease was lost between the grant and its use.
     LostBeforeUse(Loss),
-    /// The grant came too late to be used, and could not be renewed.
+    /// The grant came too late for a job, and could not be renewed.
     NotRenewedBeforeUse(String),
     /// The database answers too slowly for the ttl.
     TooSlow,
     /// The job was not started; a complete message.
     NotStarted(String),
-    /// The time to stop the job came before it could begin.
+    /// The time to stop the job came before it could start.
     StartedTooLate,
-    /// Renewals have begun to fail; said once, at the beginning.
+    /// Renewals have begun to fail. Reported once.
     RenewFailing(String),
-    /// Renewals succeed again; said once.
+    /// Renewals succeed again. Reported once.
     RenewRecovered,
     /// The lease is lost and the job is being stopped, or already dead.
     Lost(Reason),
-    /// The lease is lost and the job runs on, as was asked for.
+    /// The lease is lost, and the job runs on as requested.
     LostRunningOn(Reason),
-    /// Nothing renews the lease; the job is being stopped, unless it is to survive a loss.
+    /// The lease can no longer be renewed. The job is being stopped, unless it may run on without the lease.
     NoHeartbeat(String),
     /// The watchdog has died; another one takes its place.
     WatchdogDied,
-    /// No watchdog can be had; the job is being stopped, or not started.
+    /// No watchdog can be started. The job is being stopped, or is not started.
     Unprotected(String),
-    /// The job has ended and left processes in its group, this many if that is known; they are being stopped.
+    /// The job has ended and left processes in its group, which are being stopped. The number is `None` if it is
+    /// unknown.
     Leftovers(Option<usize>),
-    /// The grace is over (or was cut short by a signal); the job's group got KILL.
+    /// The grace period is over, or was cut short by a signal. The job's group got KILL.
     Killed {
-        /// How many processes the last look has found, if there was one.
+        /// How many processes the last look found, if there was one.
         left: Option<usize>,
-        /// Whether processes were started in the group after it was told to end.
+        /// Whether processes were started in the group after it got TERM.
         forking: bool,
     },
     /// The lease was released.
     Released,
-    /// The release found that the lease had been lost before the job ended.
+    /// The release found that the lease was lost before the job ended.
     LostBeforeEnd(Loss, JobEnd),
-    /// The release could not be done, or it is not known whether it was.
+    /// The release failed, or its outcome is unknown.
     NotReleased(NotReleased),
 }
 
@@ -177,24 +178,24 @@ pub enum JobEnd {
     NotStarted,
     /// It ended by itself.
     Ended(Ended),
-    /// It was stopped, and ended like this.
+    /// It was stopped, and ended in this way.
     Stopped(Ended),
 }
 
-/// A release that was given up.
+/// A release that failed and is not retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotReleased {
     /// Why.
     pub failure: String,
-    /// Whether it may have been applied all the same.
+    /// Whether it may still have been applied.
     pub is_unknown: bool,
-    /// Until when the lease stays, by the server's clock.
+    /// When the lease expires, by the server's clock.
     pub expires_at: ServerTime,
-    /// Whether it may stay longer, by a renewal that got no answer.
+    /// Whether it may expire later, because of a renewal that got no answer.
     pub may_last_longer: bool,
-    /// Whether the expiry is certain to be past.
+    /// Whether the expiry has certainly passed.
     pub has_expired: bool,
-    /// For how long after the claim the key was to stay closed.
+    /// How long after the claim the key should have stayed closed.
     pub hold: Duration,
 }
 
@@ -203,7 +204,7 @@ pub struct NotReleased {
 pub enum Reason {
     /// The database said so.
     Over(Loss),
-    /// No renewal was granted in time; the last failure, if there was one.
+    /// No renewal was granted in time. Contains the last failure, if there was one.
     NotRenewed(Option<String>),
 }
 
@@ -214,23 +215,23 @@ pub enum Outcome {
     Granted(Granted),
     /// As the job did.
     AsJob {
-        /// The job's end.
+        /// How the job ended.
         ended: Ended,
-        /// Whether this process's own group must get the job's signal too. It came from a terminal that only the job's
-        /// group was connected to; a shell's loop around `lease` has to see the Ctrl-C as well.
+        /// Whether this process's own group must get the job's signal too. The signal came from a terminal that only
+        /// the job's group had, and a shell's loop around `lease` must see the Ctrl-C as well.
         whole_group: bool,
     },
-    /// This signal came before there was a job, and nothing stays claimed.
+    /// By this signal, which came before there was a job. The lease is not held.
     Interrupted(Signal),
-    /// Somebody else holds the lease, or the key is not due.
+    /// Another holder has the lease, or the key is not due.
     Conflict,
-    /// The database did not do its part: 69.
+    /// The database failed: 69.
     Unavailable,
     /// The lease was lost: 76.
     Lost,
-    /// `lease` could not do its part: 125.
+    /// `lease` itself failed: 125.
     Failed,
-    /// The command can't be executed: 126.
+    /// The command cannot be executed: 126.
     CannotExecute,
     /// The command was not found: 127.
     NotFound,

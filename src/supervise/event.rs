@@ -1,4 +1,4 @@
-//! What can happen to a run.
+//! The events of a run.
 
 use std::time::Duration;
 
@@ -6,27 +6,28 @@ use crate::clock::BootTime;
 use crate::job::{Ended, Foreground, Leftovers, Signal};
 use crate::lease::{Grant, Loss, Release, Row, Success};
 
-/// A grant or a renewal, and how long it can be trusted here.
+/// A grant or a renewal, and until when it can be trusted on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
     /// The term, with its expiry by the server's clock.
     pub grant: Grant,
-    /// The local instant at which it was asked for.
+    /// The local instant at which the request was sent.
     pub sent: BootTime,
     /// How long it took from the first step of connecting to the answer.
     pub took: Duration,
-    /// The local instant until which the lease can be trusted: the job must be dead then, unless the lease is renewed.
+    /// The local instant until which the lease can be trusted. The job must be dead by then, unless the lease is
+    /// renewed.
     pub deadline: BootTime,
 }
 
-/// A database operation that did not succeed.
+/// A database operation that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationFailure {
     /// A fragment for a message.
     pub message: String,
-    /// Whether the same request may succeed later without anybody changing a setting.
+    /// Whether the same request may succeed later without a change of settings.
     pub is_transient: bool,
-    /// Whether it may have been applied all the same.
+    /// Whether it may still have been applied.
     pub is_unknown: bool,
 }
 
@@ -35,20 +36,20 @@ pub struct OperationFailure {
 pub enum ClaimAnswer {
     /// The lease is ours.
     Granted(Granted),
-    /// Somebody else holds it, or it is cooling; the row was read no earlier than this.
+    /// Another holder has the lease, or it is cooling. The row was read no earlier than this.
     Held(Row, BootTime),
-    /// The key has succeeded within the period of `--once-per`. Nothing is claimed.
+    /// A job under this key has succeeded within the period of `--once-per`. Nothing is claimed.
     NotDue(Success),
-    /// The database did not do it, or the attempt was interrupted.
+    /// The claim failed or was interrupted.
     Failed(OperationFailure),
 }
 
 /// The answers to [`super::Action::ArmWatchdog`] and [`super::Action::StartJob`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartAnswer {
-    /// A watchdog knows the deadline, or none is wanted.
+    /// A watchdog knows the deadline, or none is required.
     Armed,
-    /// The job runs.
+    /// The job was started.
     Started,
     /// The job was not started, and nothing of it is left.
     NotStarted(NotStarted),
@@ -57,13 +58,13 @@ pub enum StartAnswer {
 /// Why a job was not started. The texts are complete messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotStarted {
-    /// There is no such command.
+    /// The command was not found.
     NotFound(String),
-    /// The command can't be executed.
+    /// The command cannot be executed.
     CannotExecute(String),
-    /// `lease` could not do its part.
+    /// `lease` itself failed.
     Failed(String),
-    /// The time to stop it came before it could begin.
+    /// The time to stop it came before it could start.
     TooLate,
 }
 
@@ -72,7 +73,7 @@ pub enum NotStarted {
 pub enum ReleaseAnswer {
     /// The database answered.
     Answered(Release),
-    /// The database did not do it, or may not have done it.
+    /// The release failed, or its outcome is unknown.
     Failed(OperationFailure),
 }
 
@@ -85,9 +86,9 @@ pub enum Event {
     Start(StartAnswer),
     /// A release was answered.
     Release(ReleaseAnswer),
-    /// The job's first process ended and is reaped; who had the terminal then.
+    /// The job's first process ended and is reaped. The value says which group had the terminal then.
     JobExited(Ended, Foreground),
-    /// The job's first process was stopped by this signal; who had the terminal then.
+    /// The job's first process was stopped by this signal. The value says which group had the terminal then.
     JobStopped(Signal, Foreground),
     /// The job's first process was continued.
     JobContinued,
@@ -95,27 +96,28 @@ pub enum Event {
     Leftovers(Leftovers),
     /// A renewal was granted.
     Renewed(Granted),
-    /// A renewal failed in a way that may pass; a fragment for a message.
+    /// A renewal failed, and a retry may succeed. The text is a fragment for a message.
     RenewFailed(String),
-    /// A renewal may have been applied, or may still be, without an answer.
+    /// A renewal got no answer. It may have been applied, or may still be.
     RenewalInDoubt,
-    /// The database said that the term is over.
+    /// The database answered that the term is over.
     Lost(Loss),
-    /// The thread that renews could not be started; a fragment for a message.
+    /// The thread that renews could not be started. The text is a fragment for a message.
     NoHeartbeat(String),
     /// `lease` itself got this signal.
     Signal(Signal),
-    /// Somebody in this process's own group wanted the terminal (TTIN, TTOU), and the kernel has signalled the whole group
-    /// for it; who had the terminal then.
+    /// A process in this process's own group tried to use the terminal, and the kernel has sent this signal (TTIN,
+    /// TTOU) to the whole group. The value says which group had the terminal then.
     TerminalWanted(Signal, Foreground),
-    /// [`super::Action::StopSelf`] had no effect, because nobody could continue this process (its group is orphaned).
+    /// [`super::Action::StopSelf`] had no effect, because the group of this process is orphaned: no shell could
+    /// continue it.
     StayedAwake(Signal),
     /// A watchdog has this deadline: the answer to [`super::Action::TellWatchdog`] and [`super::Action::ReplaceWatchdog`].
     WatchdogTold(BootTime),
     /// The watchdog ended, was stopped, or no longer reads.
     WatchdogDied,
-    /// A new watchdog could not be had; a fragment for a message.
+    /// A new watchdog could not be started. The text is a fragment for a message.
     Unprotected(String),
-    /// Time passed.
+    /// The clock must be checked.
     Tick,
 }

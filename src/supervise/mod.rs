@@ -1,7 +1,7 @@
-//! What happens to a run: events in, actions out, the time passed in.
+//! The decisions of a run: events go in, actions come out, and the time is an argument.
 //!
 //! Nothing here touches a process, a clock or the database, so every order of events can be tested. The event loop
-//! feeds one [`Event`] at a time and carries the [`Action`]s out in the order in which they are given.
+//! passes in one [`Event`] at a time, and carries out the [`Action`]s in their order.
 //!
 //! | phase | what it means | what ends it |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //!
 //! `lease claim` goes from claiming to done: its caller gets the term.
 //!
-//! One sequence stops a job wherever the reason comes from: TERM the group, CONT it, wait for the grace, KILL it. KILL is
-//! never later than the deadline, the local instant until which the lease is certain to be ours.
+//! One sequence stops a job, whatever the reason: TERM to the group, CONT, the grace period, KILL. The KILL is never
+//! later than the deadline, which is the local instant until which the lease is certainly held.
 #![forbid(unsafe_code)]
 
 mod action;

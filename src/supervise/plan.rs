@@ -1,4 +1,4 @@
-//! What a run, or a claim, begins with.
+//! The input of a run or a claim.
 
 use std::time::Duration;
 
@@ -6,49 +6,49 @@ use crate::job::OnLoss;
 use crate::lease::Holder;
 use crate::timing::{Extension, Wait};
 
-/// What the lease is claimed for.
+/// The purpose of the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// For a caller who gets the term: `lease claim`.
+    /// `lease claim`: the caller gets the term.
     Claim,
-    /// For a job: `lease run`.
+    /// `lease run`: for a job.
     Job(JobPlan),
 }
 
-/// How a job is kept within its lease.
+/// How a job is guarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobPlan {
-    /// The time between two renewals. A grant that is older when it is seen is renewed before the job starts.
+    /// The time between two renewals. A grant that is older than this when it arrives is renewed before the job starts.
     pub heartbeat: Duration,
     /// The time between TERM and KILL.
     pub grace: Duration,
-    /// What a lost lease means for the job.
+    /// What happens to the job when its lease is lost.
     pub on_loss: OnLoss,
-    /// For how long after the claim the key stays closed, however short the job was.
+    /// How long after the claim the key stays closed, even if the job ends earlier.
     pub hold: Duration,
 }
 
 /// Everything that is known before the first claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What the lease is claimed for.
+    /// The purpose of the claim.
     pub purpose: Purpose,
-    /// Who claims.
+    /// The holder that claims.
     pub holder: Holder,
-    /// Whether nobody else can know this holder, and so have its lease.
+    /// Whether the holder was generated here, so that no other process can have a lease under its name.
     pub holder_is_fresh: bool,
-    /// How far the claim moves the expiry.
+    /// How the claim sets the expiry.
     pub extension: Extension,
-    /// How long to keep trying while somebody else holds the lease.
+    /// How long to keep trying while another holder has the lease.
     pub wait: Option<Wait>,
-    /// The most that one database operation may take, and how long one that fails is tried again.
+    /// The time limit of one database operation, and how long a failing one is retried.
     pub db_timeout: Duration,
-    /// The holder of the run that this process is inside, if that run has the same key: by LEASE_KEY and LEASE_HOLDER.
+    /// The holder of the run that this process is part of, if that run has the same key (LEASE_KEY and LEASE_HOLDER).
     pub outer_holder: Option<String>,
 }
 
 impl Plan {
-    /// Whether the claim waits while somebody else holds the lease.
+    /// Whether the claim waits while another holder has the lease.
     #[must_use]
     pub fn waits(&self) -> bool {
         match self.wait {

@@ -1,12 +1,12 @@
 //! Every duration, and every inequality between durations, in one constructor.
 //!
-//! The picture of one renewal, sent at `s` and granted:
+//! One renewal, sent at `s` and granted:
 //!
 //! ```text
 //! s ------- heartbeat -------> retries ... | stop begins (TERM) | grace | KILL | margin | s + ttl: the server may grant it to another
 //! ```
 //!
-//! The rule is River's `trusted_until = sent + ttl - margin`: counted from the moment of sending, so that the time an
+//! The rule is River's `trusted_until = sent + ttl - margin`. It counts from the moment of sending, so the time that an
 //! answer takes only shortens the trust.
 
 mod renewals;
@@ -17,7 +17,7 @@ pub use self::renewals::Renewals;
 use crate::clock::BootTime;
 use crate::lease::Invalid;
 
-/// The ttl when none is given.
+/// The default ttl.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(60);
 /// The shortest ttl.
 pub const MIN_TTL: Duration = Duration::from_millis(100);
@@ -25,28 +25,28 @@ pub const MIN_TTL: Duration = Duration::from_millis(100);
 pub const MAX_TTL: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The longest default grace.
 const MAX_DEFAULT_GRACE: Duration = Duration::from_secs(10);
-/// The limit of one database operation when none is given.
+/// The default time limit of one database operation.
 pub const DEFAULT_DB_TIMEOUT: Duration = Duration::from_secs(10);
-/// The shortest limit of one database operation.
+/// The shortest time limit of one database operation.
 const MIN_DB_TIMEOUT: Duration = Duration::from_millis(10);
-/// The longest limit of one database operation: a day. Whoever wants to wait longer wants `--wait`.
+/// The longest time limit of one database operation: a day. `--wait` is the option for a longer wait.
 const MAX_DB_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-/// The shortest heartbeat that leaves a database time to answer.
+/// The shortest heartbeat that gives a database time to answer.
 const MIN_HEARTBEAT: Duration = Duration::from_millis(10);
 
-/// The shortest period in which a job is to succeed once.
+/// The shortest period of `--once-per`.
 const MIN_ONCE_PER: Duration = Duration::from_secs(1);
-/// The longest.
+/// The longest period of `--once-per`.
 const MAX_ONCE_PER: Duration = Duration::from_secs(10 * 31_557_600);
 
 /// The range of a ttl, for messages.
 pub const TTL_RANGE: &str = "100ms to 30days";
-/// The same for the limit of one database operation.
+/// The same for the time limit of one database operation.
 pub const DB_TIMEOUT_RANGE: &str = "10ms to 1day";
-/// The same for how long the key stays closed after a claim.
+/// The same for `--hold-at-least`.
 pub const HOLD_RANGE: &str = "at most 30days";
 
-/// The same for the period in which a job is to succeed once.
+/// The same for the period of `--once-per`.
 pub const ONCE_PER_RANGE: &str = "1s to 10years";
 
 /// How long a lease outlives its last heartbeat: [`MIN_TTL`] to [`MAX_TTL`].
@@ -75,7 +75,7 @@ impl Ttl {
     }
 }
 
-/// How long to keep trying while somebody else holds the lease.
+/// How long to keep trying while another holder has the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// At most this long.
@@ -84,19 +84,19 @@ pub enum Wait {
     Forever,
 }
 
-/// How far a renewal moves the expiry.
+/// How a renewal moves the expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
-    /// To this long after now, also where more was left. So heartbeats do: a lease whose expiry lies far ahead because the
-    /// server's clock was set back must not outlive its holder for longer than the ttl.
+    /// To this long from now, even if that shortens the lease. Heartbeats do this: if the server's clock was set back,
+    /// the expiry is far ahead, and the lease must not outlive its holder by more than the ttl.
     To(Ttl),
-    /// To this long after now, or not at all where more was left: whoever did not say how long must not end the lease of
-    /// somebody who counts on more, as a job would that calls `lease renew` between two heartbeats.
+    /// To this long from now, but never to an earlier time. Without an explicit ttl, a caller must not shorten a lease
+    /// that others rely on. For example, a job may call `lease renew` between two heartbeats.
     AtLeast(Ttl),
 }
 
 impl Extension {
-    /// For a ttl that was typed for this one call, or that is a default.
+    /// For a ttl that was given explicitly for this call, or that is a default.
     #[must_use]
     pub const fn of(ttl: Ttl, was_typed: bool) -> Self {
         if was_typed {
@@ -106,7 +106,7 @@ impl Extension {
         }
     }
 
-    /// Counted from now.
+    /// The new expiry, counted from now.
     #[must_use]
     pub const fn ttl(self) -> Ttl {
         match self {
@@ -114,7 +114,7 @@ impl Extension {
         }
     }
 
-    /// Whether an expiry that is later stays.
+    /// Whether a later expiry stays.
     #[must_use]
     pub const fn keeps_more(self) -> bool {
         match self {
@@ -124,7 +124,7 @@ impl Extension {
     }
 }
 
-/// Checks the limit of one database operation.
+/// Checks the time limit of one database operation.
 ///
 /// # Errors
 /// Outside 10 ms to a day.
@@ -138,10 +138,10 @@ pub fn db_timeout(limit: Duration) -> Result<Duration, Invalid> {
     Ok(limit)
 }
 
-/// Checks the period in which a job is to succeed once.
+/// Checks the period of `--once-per`.
 ///
 /// # Errors
-/// Outside a second to ten years: less than a second is no period of a job, and more is a typing mistake.
+/// Outside one second to ten years. A shorter period makes no sense for a job, and a longer one is a typing mistake.
 pub fn once_per(period: Duration) -> Result<Duration, Invalid> {
     if period < MIN_ONCE_PER || period > MAX_ONCE_PER {
         return Err(Invalid::new(format!(
@@ -152,10 +152,10 @@ pub fn once_per(period: Duration) -> Result<Duration, Invalid> {
     Ok(period)
 }
 
-/// Checks how long others are kept out after a claim.
+/// Checks the time of `--hold-at-least`.
 ///
 /// # Errors
-/// More than [`MAX_TTL`]: a typing mistake there would keep a job from running for years.
+/// More than [`MAX_TTL`]. A typing mistake could keep a job from running for years.
 pub fn hold_at_least(hold: Duration) -> Result<Duration, Invalid> {
     if hold > MAX_TTL {
         return Err(Invalid::new(format!(
@@ -166,7 +166,7 @@ pub fn hold_at_least(hold: Duration) -> Result<Duration, Invalid> {
     Ok(hold)
 }
 
-/// The durations of one `run`, which fit one another.
+/// The durations of one `run`, which are consistent with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     ttl: Ttl,
@@ -178,14 +178,14 @@ pub struct Timing {
 impl Timing {
     /// Fills in the defaults and checks every inequality.
     ///
-    /// Two tries of a heartbeat have to fit before the stop begins: `2 x heartbeat + grace <= ttl - margin`. Without
-    /// either option the heartbeat is a third of the ttl and the grace a sixth, at most 10 s. With one of them the other's
-    /// default shrinks to what is left, but not below a sixtieth of the ttl: a job wants a moment to end, and a database
-    /// one to answer. What was given is never changed.
+    /// Two tries of a heartbeat must fit before the stop begins: `2 x heartbeat + grace <= ttl - margin`. Without
+    /// either option, the heartbeat is a third of the ttl, and the grace is a sixth, at most 10 s. If one of them is
+    /// given, the default of the other shrinks to what is left, but not below a sixtieth of the ttl: a job needs a
+    /// moment to end, and a database needs one to answer. A given value is never changed.
     ///
     /// # Errors
-    /// When they do not fit, or a heartbeat is too short to be kept. The text names the options that were given, and the
-    /// largest value that fits, to the millisecond.
+    /// They do not fit, or the heartbeat is too short. The text names the options that were given, and the largest
+    /// value that fits, to the millisecond.
     pub fn new(
         ttl: Ttl,
         heartbeat: Option<Duration>,
@@ -260,25 +260,25 @@ impl Timing {
         self.grace
     }
 
-    /// The most that one database operation may take.
+    /// The time limit of one database operation.
     #[must_use]
     pub const fn db_timeout(&self) -> Duration {
         self.db_timeout
     }
 
-    /// When the job has to be dead, for a claim or renewal that was sent at `sent` and granted.
+    /// When the job must be dead, for a claim or renewal that was sent at `sent` and granted.
     #[must_use]
     pub fn deadline(&self, sent: BootTime) -> BootTime {
         deadline(self.ttl, sent)
     }
 
-    /// When the job has to be asked to stop, to be dead at `deadline`.
+    /// When the stop of the job must begin, so that the job is dead at `deadline`.
     #[must_use]
     pub fn stop_at(&self, deadline: BootTime) -> BootTime {
         deadline - self.grace
     }
 
-    /// How long after the sending of a claim or a renewal the job has to be asked to stop.
+    /// How long after a claim or a renewal was sent the stop of the job must begin.
     #[must_use]
     pub fn trusted(&self) -> Duration {
         (self.ttl.get() - margin(self.ttl.get())).saturating_sub(self.grace)
@@ -296,7 +296,7 @@ fn does_not_fit(option: &str, given: Duration, ttl: Ttl, largest: Duration) -> I
     ))
 }
 
-/// Both were given: either of them may yield, if that is enough.
+/// Both were given. Changing either of them may be enough.
 fn do_not_fit(
     heartbeat: Duration,
     grace: Duration,
@@ -323,7 +323,7 @@ fn do_not_fit(
     ))
 }
 
-/// A duration as a shell takes it, rounded down to the millisecond.
+/// A duration in the form of an option's value, rounded down to the millisecond.
 fn typed(duration: Duration) -> String {
     let text = human(duration);
     if text.contains(' ') {
@@ -333,56 +333,59 @@ fn typed(duration: Duration) -> String {
     }
 }
 
-/// When a lease of `ttl`, asked for at `sent` and granted, can't be trusted any longer.
+/// Until when a lease of `ttl` can be trusted that was requested at `sent` and granted.
 #[must_use]
 pub fn deadline(ttl: Ttl, sent: BootTime) -> BootTime {
     trusted_until(sent, ttl.get())
 }
 
-/// The same where the server has said how long the lease lasts: an expiry that was later already may have stayed.
+/// The same if the server has said how long the lease lasts. The expiry may have been later already, and have stayed.
 #[must_use]
 pub fn trusted_until(sent: BootTime, expires_in: Duration) -> BootTime {
     sent + (expires_in - margin(expires_in))
 }
 
-/// What is left at `now` of a lease that was asked for at `sent` and lasts `expires_in`. Rather too little than too much:
-/// the server has read its clock after `sent`.
+/// What is left at `now` of a lease that was requested at `sent` and lasts `expires_in`. The result may be too small
+/// but never too large, because the server has read its clock after `sent`.
 #[must_use]
 pub fn left(sent: BootTime, expires_in: Duration, now: BootTime) -> Duration {
     expires_in.saturating_sub(now.since(sent))
 }
 
-/// How late a busy machine may run the killer. Seen: 66 ms, on two cores with eleven processes that wanted to run.
+/// How late a busy machine may run the process that sends KILL. The longest delay seen was 66 ms, on two cores with
+/// eleven runnable processes.
 const LATENESS: Duration = Duration::from_millis(250);
 
-/// What is kept back of the ttl: a hundredth, for two clocks that do not run equally fast (NTP slews by at most 500 ppm)
-/// and for a machine that is busy in proportion; and at least [`LATENESS`], but no more than a tenth of a short ttl for it.
+/// The part of the ttl that is not used. It is a hundredth, because clocks do not run equally fast (NTP slews by at
+/// most 500 ppm) and machines can be busy. It is at least [`LATENESS`], or a tenth of the ttl if that is less.
 fn margin(ttl: Duration) -> Duration {
     (ttl / 100).max(LATENESS.min(ttl / 10))
 }
 
-/// How long the last try of a wait may take, beyond the wait: a claim that was sent must get its answer.
+/// How long the last try of a wait may take beyond the end of the wait: a claim that was sent must get its answer.
 pub const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// How long a look into the history may take for who has evicted a holder. The answer changes a message, and nothing else.
+/// How long a look into the history may take for the client that has evicted a holder. The answer changes only a message.
 pub const EVICTION_LOOK: Duration = Duration::from_secs(1);
 
-/// How long a release goes on although a signal asks to leave. Whoever ends a job often signals `lease` as well, a moment
-/// later: a closed window sends HUP to the one and the shell to the other, a service manager sends TERM to both. That must
-/// not leave the lease behind; a person who presses Ctrl-C because the database hangs may.
+/// How long a release continues after a signal that asks `lease` to end. A signal that ends a job often reaches `lease`
+/// too, a moment later: the kernel or the shell sends HUP when a terminal is closed, and a service manager sends TERM
+/// to both. This must not leave the lease unreleased. A person who presses Ctrl-C because the database hangs may do
+/// that.
 pub const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often a waiter looks, at first and at most. Doubled from the one to the other, jittered by a quarter.
+/// The first and the longest pause between two looks of a waiter. The pause doubles from the first to the longest, with
+/// a jitter of a quarter.
 const FIRST_POLL: Duration = Duration::from_millis(100);
 const LAST_POLL: Duration = Duration::from_secs(2);
-/// The shortest pause between two looks, when a lease is just about to expire.
+/// The shortest pause between two looks, if a lease is just about to expire.
 const SHORTEST_POLL: Duration = Duration::from_millis(2);
 
-/// How long a waiter sleeps after its `looks`-th look (1, 2, ...), when the lease it waits for expires in `expires_in`
-/// (`None` when that is not known).
+/// How long a waiter sleeps after its `looks`-th look (1, 2, ...). `expires_in` is when the lease expires, `None` if
+/// that is unknown.
 ///
-/// Exactly at the expiry, so that a dead holder blocks nobody for longer than its ttl; sooner, by polling, because a
-/// holder may release before.
+/// It looks exactly at the expiry, so that a dead holder blocks others for no longer than its ttl. It also looks before
+/// that, because a holder may release early.
 #[must_use]
 pub fn poll_pause(looks: u32, expires_in: Option<Duration>) -> Duration {
     let base = FIRST_POLL
@@ -392,7 +395,7 @@ pub fn poll_pause(looks: u32, expires_in: Option<Duration>) -> Duration {
     expires_in.map_or(jittered, |left| jittered.min(left.max(SHORTEST_POLL)))
 }
 
-/// A duration as it would be typed, never finer than a millisecond (finer only when there is nothing else).
+/// A duration as it would be typed. Digits below a millisecond are shown only if there are no others.
 #[must_use]
 pub fn human(duration: Duration) -> String {
     let shown = if duration >= Duration::from_millis(1) {

@@ -1,36 +1,37 @@
 //! When a run renews, and how long each try may take.
 //!
-//! Two wishes stand against each other. A try on a slow link must be given the time that it takes, or a healthy job is
-//! stopped. A try on a connection that is dead must be given up early enough for another one, on a new connection. Which
-//! of the two it is can't be told while it hangs, so what the last good try took is the measure:
+//! Two aims conflict. A try on a slow link needs enough time, or a healthy job is stopped. A try on a dead connection
+//! must be abandoned early enough for another try, on a new connection. While a try hangs, it is unknown which of the
+//! two it is. So the time that the last successful try took is the measure:
 //!
-//! - A try may take a heartbeat, or twice as long as the last good one. After each timeout it may take twice as long as
-//!   before.
-//! - It leaves room for one more try like the last good one, with a quarter to spare. If there is room for one try only,
-//!   that one gets all that is left.
-//! - The next renewal is due a heartbeat after the last one was sent, or so much sooner that both fit: a try of a
-//!   heartbeat, or half as long again as the last good one, and one more.
-//! - No try takes longer than one database operation may take.
+//! - A try may take a heartbeat, or twice as long as the last successful one. After each timeout, it may take twice as
+//!   long as before.
+//! - It leaves room for one more try that takes a quarter longer than the last successful one. If there is room for one
+//!   try only, that try gets all the time that is left.
+//! - The next renewal is due a heartbeat after the last one was sent, or earlier if two tries would not fit otherwise.
+//!   The first of them takes a heartbeat, or one and a half times as long as the last successful one.
+//! - No try takes longer than the time limit of one database operation.
 
 use std::time::Duration;
 
 use super::Timing;
 use crate::clock::BootTime;
 
-/// The tries of one run, from its claim on.
+/// The renewals of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Renewals {
     timing: Timing,
-    /// What the last good try took, connecting included; one that was slow is forgotten by halves.
+    /// How long the last successful try took, including the connection. After a slow try, the value falls by at most
+    /// half at a time.
     usual: Duration,
-    /// How many tries in a row have used up their time.
+    /// How many tries in a row have reached their limit.
     timeouts: u32,
     /// How many tries in a row have failed.
     failures: u32,
 }
 
 impl Renewals {
-    /// After a claim, or a renewal, that took this long.
+    /// Begins after a claim or a renewal that took this long.
     #[must_use]
     pub const fn new(timing: Timing, took: Duration) -> Self {
         Self {
@@ -41,13 +42,13 @@ impl Renewals {
         }
     }
 
-    /// The time that one more try has to be left, with the pause before it.
+    /// The time that must be left for one more try and the pause before it.
     fn another(&self) -> Duration {
         self.longest_pause(self.failures + 1) + self.usual.mul_f64(1.25)
     }
 
-    /// When the next renewal is due, for one that was sent at `sent`. Up to a tenth of a heartbeat sooner, so that a
-    /// thousand jobs started by one minute of cron do not ask at once.
+    /// When the next renewal is due, for one that was sent at `sent`. It is up to a tenth of a heartbeat earlier, so
+    /// that a thousand jobs that cron starts in the same minute do not renew at the same time.
     #[must_use]
     pub fn next_beat(&self, sent: BootTime) -> BootTime {
         let beat = self.timing.heartbeat.mul_f64(1.0 - 0.1 * fastrand::f64());
@@ -55,8 +56,8 @@ impl Renewals {
         sent + beat.min(self.timing.trusted().saturating_sub(two_tries))
     }
 
-    /// How long a try may take that begins at `now`, if the job has to be stopped at `stop_at`. Past that instant, when a
-    /// job runs on without its lease, nothing has to fit any more.
+    /// How long a try may take that begins at `now`, if the stop of the job begins at `stop_at`. After that instant, if
+    /// the job runs on without its lease, no limit follows from `stop_at`.
     #[must_use]
     pub fn limit(&self, now: BootTime, stop_at: BootTime) -> Duration {
         let wanted = self
@@ -76,17 +77,17 @@ impl Renewals {
         limit.min(self.timing.db_timeout)
     }
 
-    /// A try has succeeded.
+    /// Records a try that has succeeded.
     pub fn succeeded(&mut self, took: Duration) {
         self.usual = took.max(self.usual / 2);
         self.timeouts = 0;
         self.failures = 0;
     }
 
-    /// A try that might have taken `limit` has failed. Answers how long to wait before the next one, with jitter.
+    /// Records a failed try whose limit was `limit`. Returns how long to wait before the next one, with jitter.
     pub fn failed(&mut self, took: Duration, limit: Duration) -> Duration {
         self.failures += 1;
-        // The server's own limits end a little before ours.
+        // The server's own limits pass a little before ours.
         if took >= limit.mul_f64(0.75) {
             self.timeouts += 1;
         }
@@ -115,7 +116,7 @@ mod tests {
         Timing::new(ttl, heartbeat.map(|h| MS * h), None, DEFAULT_DB_TIMEOUT).expect("it fits")
     }
 
-    /// Durations of every kind, with heartbeats from the shortest to the longest that fits.
+    /// Various durations, with heartbeats from the shortest to the longest that fits.
     fn all() -> Vec<Timing> {
         let mut all = Vec::new();
         for ttl in [
@@ -151,7 +152,7 @@ mod tests {
         BootTime::from_nanos(1_000_000_000)
     }
 
-    /// Lets every try fail by its limit, and answers when they began and how long each might have taken.
+    /// Lets every try fail at its limit. Returns when each began, and its limit.
     fn black_hole(timing: Timing, took: Duration) -> Vec<(BootTime, Duration)> {
         let mut renewals = Renewals::new(timing, took);
         let stop_at = timing.stop_at(timing.deadline(start()));
@@ -183,7 +184,7 @@ mod tests {
         for timing in all() {
             let room = timing.trusted();
             for took in [MS, MS * 50, MS * 500, MS * 5_000] {
-                // Where there is room for two of them, and each is short enough.
+                // Only if there is room for two of them, and each is short enough.
                 if took * 5 > room || took * 2 > timing.db_timeout() {
                     continue;
                 }
@@ -205,7 +206,7 @@ mod tests {
                 if takes > timing.db_timeout() {
                     continue;
                 }
-                // The statement is sent when two thirds of it are over; the answer comes at the end.
+                // The statement is sent after two thirds of the time; the answer comes at the end.
                 let mut renewals = Renewals::new(timing, takes);
                 let (mut sent, mut now) = (start(), start() + takes / 3);
                 for beat in 0..50 {
@@ -233,7 +234,7 @@ mod tests {
             limits.push(limit);
         }
         assert_eq!(limits, [1, 2, 4, 8].map(|s| MS * 1_000 * s));
-        // What fails at once says nothing about the time that an answer takes.
+        // A try that fails at once says nothing about how long an answer takes.
         let mut refused = Renewals::new(timing, MS * 20);
         refused.failed(MS, MS * 1_000);
         assert_eq!(refused.limit(start(), stop_at), MS * 1_000);
@@ -251,14 +252,14 @@ mod tests {
             quick.limit(start() + MS * 1_600, stop_at),
             timing.heartbeat()
         );
-        // Seen with six round trips of 300 ms.
+        // This happened with six round trips of 300 ms.
         let slow = Renewals::new(timing, MS * 1_850);
         assert_eq!(slow.next_beat(start()), start());
         assert!(slow.limit(start() + MS * 600, stop_at) >= MS * 1_850);
     }
 
     #[test]
-    fn a_job_that_runs_on_without_its_lease_is_asked_for_as_before() {
+    fn a_job_that_runs_on_without_its_lease_is_renewed_as_before() {
         let timing = timing(20_000, Some(1_000));
         let renewals = Renewals::new(timing, MS * 20);
         assert_eq!(renewals.limit(start() + MS, start()), MS * 1_000);

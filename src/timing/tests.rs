@@ -35,7 +35,7 @@ fn the_job_is_dead_before_the_server_may_grant_the_lease_again() {
 }
 
 #[test]
-fn the_killer_may_be_late_by_a_quarter_of_a_second_but_for_a_tenth_of_a_short_ttl() {
+fn the_kill_may_be_late_by_a_quarter_of_a_second_or_a_tenth_of_a_short_ttl() {
     for (ms, kept) in [(100, 10), (1_000, 100), (5_000, 250), (60_000, 600)] {
         let ttl = Duration::from_millis(ms);
         assert_eq!(margin(ttl), Duration::from_millis(kept), "ttl {ms} ms");
@@ -56,7 +56,7 @@ fn timing(ttl_ms: u64, beat: Option<u64>, grace: Option<u64>) -> Result<Timing, 
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_terms_of_the_options_that_were_given() {
+fn durations_that_do_not_fit_are_refused_in_terms_of_the_options_that_were_given() {
     let grace = timing(6_000, None, Some(6_000)).expect_err("grace as long as the ttl");
     assert_eq!(
         grace,

@@ -4,7 +4,7 @@ use clap::CommandFactory as _;
 
 use crate::cli::Cli;
 
-/// What other tools call it, and the verbs that do the same here.
+/// Verbs of other tools, each with the verbs that do the same here.
 const ALIASES: &[(&[&str], &[&str])] = &[
     (&["exec", "start", "with"], &["run"]),
     (&["lock", "acquire", "take", "get"], &["claim", "run"]),
@@ -41,8 +41,8 @@ pub(super) fn with_option(option: &str) -> Vec<String> {
     verbs.map(|verb| verb.get_name().to_owned()).collect()
 }
 
-/// The verbs that are meant by a word that is not one: an alias of other tools, a beginning, or a typing mistake in at
-/// most a third of the letters.
+/// The verbs that an unknown word may mean: the word is another tool's name for them, the beginning of their name, or
+/// their name with at most a third of the letters wrong.
 pub(super) fn meant_by(typed: &str) -> Vec<String> {
     let alias = ALIASES.iter().find(|(words, _)| words.contains(&typed));
     if let Some((_, verbs)) = alias {

@@ -49,7 +49,7 @@ pub(super) struct Switch {
     killed: Option<BootTime>,
     /// Whether the watchdog itself has decided on a signal, as opposed to completing a stop that `lease` has begun.
     own: bool,
-    /// Whether such a signal has reached the job.
+    /// Whether that signal has reached the job.
     acted: bool,
     /// Whether the pipe has closed: `lease` is gone, and no message will follow.
     alone: bool,
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn zombies_that_nobody_asks_for_keep_the_watchdog_for_a_second_and_no_longer() {
+    fn zombies_that_are_never_reaped_keep_the_watchdog_for_a_second_and_no_longer() {
         let mut switch = guarding(60_000);
         switch.pipe_closed(at(59_000));
         assert_eq!(switch.act(at(59_000)), Act::Term);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_finds_nobody_has_stopped_nobody() {
+    fn a_signal_that_reaches_no_process_has_stopped_none() {
         let mut switch = guarding(60_000);
         assert_eq!(switch.act(at(56_200)), Act::Term);
         switch.job_is_gone();

@@ -1,7 +1,7 @@
 //! The watchdog's process: the fork, the detachment from its surroundings, and the loop around the [`Switch`].
 //!
-//! The parent may have had threads, so the child makes only async-signal-safe calls: no heap, no lock, no formatting, no
-//! panic. It cannot report an error to anybody. So wherever something can fail, a failure makes it act early.
+//! The parent may have had threads, so the child makes only async-signal-safe calls: no heap, no lock, no formatting,
+//! no panic. It cannot report an error. So wherever something can fail, a failure makes it act early.
 //!
 //! Like every process, the watchdog can be stopped for a minute between any two lines:
 //!
@@ -275,7 +275,7 @@ impl Watch<'_> {
             } else if got < 0 && last_errno() == libc::EAGAIN {
                 return;
             } else {
-                // The pipe is closed or cannot be read: nobody else can stop the job now.
+                // The pipe is closed or cannot be read: no other process can stop the job now.
                 if !self.switch.is_alone() {
                     // Until a moment ago, `lease` made sure that no other group could get the number.
                     self.sure = true;

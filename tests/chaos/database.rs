@@ -251,7 +251,7 @@ fn a_job_that_ends_while_the_database_hangs_gives_its_code_within_the_time_limit
         "{out}"
     );
     assert_eq!(out.stderr.lines().count(), 1, "{out}");
-    // What it says is so, once the answer that nobody waited for is through.
+    // What it says is true once the late answer has arrived.
     proxy.resume();
     let until_then = column(
         shared(),
@@ -292,7 +292,7 @@ fn on_loss_continue_outlives_an_outage_longer_than_its_lease() {
     .url(proxy.url())
     .spawn();
     job.wait_for_line("ready");
-    // Refused as by a server that is down; this one can still be asked how long the outage has to be.
+    // Refused as by a server that is down. This server still answers how long the outage must be.
     proxy.refuse();
     job.wait_for_line("cannot renew");
     until("its lease is over", || {

@@ -93,7 +93,7 @@ fn a_job_whose_lease_expired_while_it_was_being_started_does_not_start() {
 }
 
 #[test]
-fn a_job_that_would_have_to_stop_at_once_does_not_start_and_its_lease_is_released() {
+fn a_job_that_would_be_stopped_at_once_does_not_start_and_its_lease_is_released() {
     if !can_trace() {
         return;
     }
@@ -118,7 +118,7 @@ fn a_job_that_would_have_to_stop_at_once_does_not_start_and_its_lease_is_release
 }
 
 #[test]
-fn a_job_that_is_not_started_because_its_lease_is_somebody_elses_names_the_new_holder() {
+fn a_job_that_is_not_started_because_another_holder_has_its_lease_names_the_new_holder() {
     if !can_trace() {
         return;
     }
@@ -154,7 +154,7 @@ fn a_child_that_is_held_up_in_its_last_step_before_the_exec_does_not_start_the_j
     }
     let (key, journal) = (key(), Journal::new());
     // Taking the terminal is the one ioctl of the child. Others have made theirs before the claim, or are not held up.
-    // Without a watchdog nobody else would notice.
+    // Without a watchdog, no other process would notice.
     let options = ["--ttl", "60s", "--grace", "57s", "--on-loss", "continue"];
     let slow = ["ioctl:delay_exit=4000000:when=1"];
     let tty = Terminal::spawn(&delayed(&options, &key, &journal, &slow).on(shared()));

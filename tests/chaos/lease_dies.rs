@@ -70,7 +70,7 @@ fn the_job_of_a_killed_lease_is_dead_before_a_waiting_replica_starts() {
 }
 
 #[test]
-fn the_job_of_a_frozen_lease_is_dead_before_its_lease_is_over_and_thawed_it_says_76() {
+fn the_job_of_a_frozen_lease_is_dead_before_the_expiry_and_lease_then_exits_with_76() {
     let (key, journal) = (key(), Journal::new());
     let job = deaf(&["--ttl", "3s", "--heartbeat", "500ms"], &key, &journal)
         .on(shared())
@@ -210,7 +210,7 @@ fn a_whole_group_that_is_killed_with_lease_leaves_no_job() {
 }
 
 #[test]
-fn whoever_kills_lease_by_its_command_line_does_not_hit_the_watchdog() {
+fn a_kill_of_lease_by_its_command_line_does_not_hit_the_watchdog() {
     let key = key();
     let run = Lease::new([
         "run", "--ttl", "30s", "--grace", "1s", &key, "--", "sleep", "1000",

@@ -12,7 +12,7 @@ use crate::support::{Lease, Running, key, programs, serial, shared, skip, until}
 const STEPS: u32 = 6;
 
 #[test]
-fn a_thread_that_can_not_be_had_is_told_in_words_and_leaves_nothing_claimed() {
+fn a_thread_that_cannot_be_created_is_reported_in_words_and_leaves_nothing_claimed() {
     if !can_trace() {
         return;
     }
@@ -50,7 +50,7 @@ fn a_thread_that_can_not_be_had_is_told_in_words_and_leaves_nothing_claimed() {
 }
 
 #[test]
-fn a_thread_that_can_not_be_had_makes_nobody_silent() {
+fn a_thread_that_cannot_be_created_does_not_suppress_messages() {
     if !can_trace() {
         return;
     }
@@ -77,7 +77,7 @@ fn a_thread_that_can_not_be_had_makes_nobody_silent() {
 }
 
 #[test]
-fn a_watch_that_can_not_hear_signals_does_not_begin() {
+fn a_watch_that_cannot_hear_signals_does_not_begin() {
     if !can_trace() {
         return;
     }
@@ -92,7 +92,7 @@ fn a_watch_that_can_not_hear_signals_does_not_begin() {
     );
 }
 
-/// A run under a user that nobody else is, so that its processes can be counted and limited.
+/// A run under a user of its own, so that its processes can be counted and limited.
 struct Limited {
     user: String,
     run: Running,

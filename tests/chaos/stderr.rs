@@ -1,4 +1,4 @@
-//! Nobody takes what `lease` has to say: the job is not left unprotected for it.
+//! The messages of `lease` are not read. The job is not left unprotected because of that.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -18,9 +18,9 @@ use crate::{dead_in_time, deaf, until_it_ticks};
 enum Nowhere {
     /// A disk without room.
     FullDisk,
-    /// Closed by whoever started it.
+    /// Closed by the process that started it.
     Closed,
-    /// A pipe that is full and that nobody reads.
+    /// A full pipe without a reader.
     FullPipe,
     /// A pipe whose reader has gone.
     BrokenPipe,
@@ -33,7 +33,7 @@ const NOWHERE: [Nowhere; 4] = [
     Nowhere::BrokenPipe,
 ];
 
-/// A run of a deaf job. What is returned with it has to be kept for as long as it runs.
+/// A run of a deaf job. The other returned values must be kept while it runs.
 fn start(
     options: &[&str],
     key: &str,

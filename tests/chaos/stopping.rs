@@ -70,7 +70,8 @@ fn lease_killed_while_it_stops_what_its_job_has_left_takes_that_along() {
 #[test]
 fn a_stopped_job_of_a_killed_lease_is_ended_too() {
     let (key, journal) = (key(), Journal::new());
-    // Its group is orphaned by the death of its parent, and the kernel sends HUP to what is stopped in such a group.
+    // The death of its parent orphans its group, and the kernel sends HUP to the stopped processes of an orphaned
+    // group.
     let script = format!(
         "trap '' HUP; trap 'echo tidy >>{0}; exit 0' TERM; echo ready >>{0}; while :; do sleep 0.05; done",
         journal.path()

@@ -151,7 +151,7 @@ fn a_second_shell_releases_with_the_printed_values() {
 }
 
 #[test]
-fn name_is_the_readable_part_and_the_environment_is_no_identity() {
+fn name_is_the_readable_part_and_the_environment_is_not_an_identity() {
     let key = key();
     let held = claimed(&key, &["--name", "web-3"]);
     assert!(
@@ -257,7 +257,7 @@ fn an_interrupt_ends_a_wait_at_once_and_leaves_nothing_claimed() {
 }
 
 #[test]
-fn a_claim_that_can_not_be_printed_is_given_back() {
+fn a_claim_that_cannot_be_printed_is_released() {
     for stdout in [">/dev/full", ">&-"] {
         let key = key();
         let script = format!("\"$LEASE\" claim '{key}' {stdout}");
@@ -270,7 +270,7 @@ fn a_claim_that_can_not_be_printed_is_given_back() {
 
 /// A job under `lease run` may claim again as its own holder.
 #[test]
-fn a_lease_that_its_holder_had_before_is_not_given_back_because_nobody_reads_the_answer() {
+fn a_lease_that_its_holder_had_before_is_not_released_because_the_answer_cannot_be_printed() {
     let key = key();
     let held = claimed(&key, &["--ttl", "10m"]);
     let before = column(shared(), &key, "(holder, fence, expires_at)");

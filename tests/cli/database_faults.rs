@@ -180,7 +180,7 @@ fn a_wait_outlives_a_database_that_is_away_for_a_while() {
 }
 
 #[test]
-fn a_wait_does_not_repeat_what_can_not_succeed() {
+fn a_wait_does_not_retry_what_cannot_succeed() {
     let server = shared();
     let out = Lease::new(["claim", "--wait", "forever", "k"])
         .url(server.url_for("postgres", "no_such_database"))
@@ -231,7 +231,7 @@ fn a_password_is_in_no_message_at_any_verbosity() {
 }
 
 #[test]
-fn without_descriptors_lease_says_what_it_can_not_do_and_does_not_panic() {
+fn without_descriptors_lease_says_what_it_cannot_do_and_does_not_panic() {
     // With fewer than four a program is not even loaded.
     for most in 4..16 {
         let limited = format!("ulimit -n {most}; exec \"$@\"");

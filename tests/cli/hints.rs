@@ -1,4 +1,4 @@
-//! What a message suggests to somebody who is close to the right command.
+//! What a message suggests if the command is almost right.
 
 use crate::lease;
 use crate::support::{Lease, key, shared};

@@ -314,7 +314,7 @@ fn what_other_programs_do_to_a_lease_is_recorded_too() {
 }
 
 #[test]
-fn a_role_with_the_documented_grants_is_recorded_and_can_not_write_the_history_itself() {
+fn a_role_with_the_documented_grants_is_recorded_and_cannot_write_the_history_itself() {
     let server = shared();
     let database = database(server);
     let owner = server.url_for("postgres", &database);

@@ -87,7 +87,7 @@ fn a_missing_schema_and_a_missing_privilege_say_what_to_do() {
         &format!("GRANT SELECT, INSERT, UPDATE ON public.lease TO {role}"),
     );
     Lease::new(["claim", "k"]).url(&url).output().expect_code(0);
-    // Where the table exists, nobody needs to be allowed to make one.
+    // If the table exists, the right to create one is not needed.
     Lease::new(["init"]).url(&url).output().expect_code(0);
 }
 
@@ -226,7 +226,7 @@ fn what_stands_in_the_way_of_the_check_is_told_by_its_name_and_the_leases_go_on(
         "{said}"
     );
     server.psql_in(&database, "DROP TABLE public.lease_fence");
-    // It may not read the leases, which is no obstacle.
+    // It may not read the leases. That does not matter.
     let said = init(0);
     assert!(
         said.contains("public.lease_check_fence is ready")
@@ -270,7 +270,7 @@ fn a_table_of_that_name_that_can_hold_no_leases_is_refused_with_the_reason() {
 }
 
 #[test]
-fn the_printed_sql_leaves_the_transaction_to_whoever_runs_it() {
+fn the_printed_sql_leaves_the_transaction_to_its_caller() {
     let server = shared();
     let database = database(server);
     let printed = Lease::new(["init", "--print"])
@@ -332,7 +332,7 @@ fn init_notes_the_version_of_the_table_and_leaves_another_comment_alone() {
     Lease::new(["claim", "k"]).url(&url).output().expect_code(0);
     let noted = server.psql_in(&database, comment);
     assert_eq!(noted, "lease table, version 1");
-    // One that an older program made gets it from its owner; anybody else's init does no harm.
+    // One that an older program made gets it from its owner; the init of another role does no harm.
     server.psql_in(&database, "COMMENT ON TABLE public.lease IS NULL");
     let role = format!("no_owner_{}", crate::support::serial());
     server.psql(&format!("CREATE ROLE {role} LOGIN"));

@@ -108,7 +108,7 @@ fn fields(object: &serde_json::Value) -> Vec<&str> {
     fields
 }
 
-/// What nobody may change: how many rows and which, as one text.
+/// The rows that must not change: how many and which, as one text.
 fn row_text(server: &Server, key: &str) -> String {
     column(server, key, "lease::text || xmin::text")
 }

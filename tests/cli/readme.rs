@@ -33,7 +33,7 @@ fn systemd_finds_nothing_wrong_with_the_unit_and_the_timer() {
     let dir = keeper::dir("units");
     let paths = ["service", "timer"].map(|kind| {
         let name = format!("report.{kind}");
-        // The program has to be there to pass.
+        // The program must be installed for this to pass.
         let unit = shown(&format!("/etc/systemd/system/{name}")).replace(
             "=/usr/local/bin/lease ",
             &format!("={} ", programs::lease()),

@@ -69,7 +69,7 @@ fn hold_at_least_keeps_others_out_after_the_release() {
 }
 
 #[test]
-fn a_hold_that_comes_after_the_release_is_told_to_change_nothing() {
+fn a_hold_that_comes_after_the_release_is_reported_to_change_nothing() {
     let key = key();
     let held = claimed(&key, &[]);
     with_term("release", &held).output().expect_code(0);
@@ -94,7 +94,7 @@ fn force_with_a_hold_says_so() {
     let told = "; it stays closed until 5m after the claim\n";
     assert!(out.stderr.ends_with(told), "{out}");
     lease(&["claim", &key]).output().expect_code(75);
-    // Longer, now that nobody holds it any more.
+    // Longer, because it is no longer held.
     let longer = ["release", "--force", "--hold-at-least", "1h"];
     let out = lease(&longer).arg(&key).output().expect_code(0);
     assert_eq!(

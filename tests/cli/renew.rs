@@ -13,7 +13,7 @@ fn a_renewal_extends_and_prints_what_claim_prints() {
     let out = with_term("renew", &held)
         .args(["--ttl", "90s", "--format", "json"])
         .output();
-    // Options after `--` are no options: the call above names the key last on purpose.
+    // Options after `--` are not options: the call above names the key last on purpose.
     out.expect_code(2);
     let out = with_term_and(&["renew", "--ttl", "90s", "--format", "json"], &held)
         .output()
@@ -63,7 +63,7 @@ fn a_ttl_that_is_given_counts_from_now_and_a_default_never_shortens_a_lease() {
 }
 
 #[test]
-fn what_is_left_of_a_term_from_before_the_clock_was_set_back_is_no_measure() {
+fn the_rest_of_a_term_from_before_the_clock_was_set_back_is_ignored() {
     let key = key();
     let held = claimed(&key, &[]);
     for verb in ["renew", "claim"] {
@@ -334,7 +334,7 @@ fn what_of_a_term_is_wrong_is_said_with_what_is_right() {
 }
 
 #[test]
-fn an_error_is_said_once() {
+fn an_error_is_reported_once() {
     for verb in [
         &["renew"][..],
         &["release"],

@@ -229,7 +229,7 @@ fn a_run_that_could_not_reach_the_database_starts_nothing() {
 }
 
 #[test]
-fn a_run_that_can_not_freshen_a_late_grant_starts_nothing_and_says_what_became_of_the_lease() {
+fn a_run_that_cannot_renew_a_late_grant_starts_nothing_and_says_what_happened_to_the_lease() {
     let server = shared();
     let database = database(server);
     let role = format!("late_{}", crate::support::serial());

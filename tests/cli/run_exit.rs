@@ -54,7 +54,7 @@ fn a_job_ended_by_a_signal_ends_lease_by_that_signal() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_127_and_one_that_can_not_be_executed_126_and_the_lease_is_free_again()
+fn a_command_that_does_not_exist_is_127_and_one_that_cannot_be_executed_126_and_the_lease_is_free_again()
  {
     let dir = keeper::dir("programs");
     let plain = dir.join("plain");
@@ -124,7 +124,7 @@ fn what_ignores_term_in_the_group_is_killed_after_the_grace() {
 }
 
 #[test]
-fn an_error_of_the_system_is_told_in_words() {
+fn an_error_of_the_system_is_reported_in_words() {
     let out = around("sh", "ulimit -n 4; exec \"$LEASE\" run k true")
         .on(shared())
         .output()

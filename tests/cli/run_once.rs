@@ -50,7 +50,7 @@ fn a_job_runs_again_when_the_period_is_over() {
 }
 
 #[test]
-fn what_was_killed_evicted_or_not_started_is_no_success() {
+fn a_job_that_was_killed_evicted_or_not_started_is_not_a_success() {
     let key = key();
     lease(&["run", "--once-per", "1h", &key, "--", "./no-such-job"])
         .output()
@@ -61,7 +61,7 @@ fn what_was_killed_evicted_or_not_started_is_no_success() {
     with_term_and(&["release", "--job-code", "0"], &term)
         .output()
         .expect_code(76);
-    // Without --job-code nobody knows how the script has ended.
+    // Without --job-code, it is unknown how the script ended.
     let term = claimed(&key, &[]);
     with_term_and(&["release"], &term).output().expect_code(0);
     let out = once("1h", &key, "echo ran").output().expect_code(0);

@@ -109,7 +109,7 @@ fn a_shell_with_line_editing_works_and_leaves_the_terminal_as_it_was() {
     let script = Script::start("bash --norc --noprofile -i");
     script.terminal.wait_for("inner> ");
     until("it edits lines", || script.is_raw());
-    // It deletes and moves as the keys say, and shows what nobody has typed.
+    // It deletes and moves as the keys say, and shows text that was not typed.
     script
         .terminal
         .type_in("xcho inner-$((6*8\x7f7))\x01\x1b[3~e\r");

@@ -70,7 +70,7 @@ fn a_job_that_ignores_term_is_killed_when_its_grace_is_over() {
 }
 
 #[test]
-fn a_job_that_ends_well_on_term_is_given_the_time_and_the_exit_is_76_all_the_same() {
+fn a_job_that_ends_well_on_term_gets_the_time_and_the_exit_code_is_still_76() {
     let (key, journal) = (key(), Journal::new());
     let script = format!(
         "trap 'sleep 0.5; echo tidy >>{0}; exit 0' TERM; echo ready >>{0}; while :; do sleep 0.05; done",

@@ -240,7 +240,7 @@ fn verbose_names_once_the_server_that_answered_and_the_database() {
     let (server, database) = (shared(), database(shared()));
     let address = format!("127.0.0.1:{}", server.port());
     let line = format!("lease: connected to {address}, database {database}, as role postgres");
-    // Nobody listens on the first port, and a run connects for its claim and for its release.
+    // The first port is closed, and a run connects for its claim and for its release.
     let url = format!(
         "postgres://postgres@127.0.0.1:1,{address}/{database}?target_session_attrs=read-write"
     );

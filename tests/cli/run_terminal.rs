@@ -172,7 +172,7 @@ fn a_program_that_was_killed_in_raw_mode_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn a_resized_window_is_told_to_the_job_once() {
+fn a_resize_of_the_window_reaches_the_job_once() {
     let (terminal, key, journal) = (shell("bash"), key(), Journal::new());
     let script = "trap \"echo WINCH >>$0; stty size >>$0\" WINCH; trap \"exit 0\" INT; echo job''-ready; while :; do sleep 0.05; done";
     terminal.type_in(&format!(
@@ -247,7 +247,7 @@ fn a_job_suspended_past_its_ttl_does_not_work_on() {
         of_job(&key).iter().all(|process| process.is_stopped())
     });
     let done = journal.lines().len();
-    // Stopped together with its lease: the watchdog ends what nobody renews.
+    // Stopped together with its lease: the watchdog ends a job whose lease is not renewed.
     until_gone(&key);
     until("the lease is over", || {
         column(shared(), &key, "expires_at < clock_timestamp()") == "t"

@@ -57,7 +57,7 @@ fn a_waiting_run_takes_the_lease_of_a_dead_holder_at_its_expiry() {
 }
 
 #[test]
-fn a_run_inside_its_own_run_is_told_so_and_never_waits() {
+fn a_run_inside_its_own_run_is_reported_and_never_waits() {
     for wait in [&[][..], &["--wait", "forever"]] {
         let key = key();
         let lease = programs::lease();

@@ -259,7 +259,7 @@ fn a_clock_set_back_does_not_cost_a_holder_its_lease() {
 }
 
 #[test]
-fn a_fence_that_can_not_grow_is_explained() {
+fn a_fence_that_cannot_grow_is_explained() {
     let key = key();
     let held = claimed(&key, &[]);
     with_term("release", &held).output().expect_code(0);

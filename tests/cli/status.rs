@@ -127,7 +127,7 @@ fn exit_code_tells_whether_every_named_key_is_held() {
 }
 
 #[test]
-fn a_row_can_not_write_to_the_terminal() {
+fn a_row_cannot_write_to_the_terminal() {
     let evil = format!("\u{1b}]0;owned\u{7}\u{9b}2J-{}", key());
     claimed(&evil, &["--name", "h\u{1b}[31m"]);
     for args in [&["status"][..], &["status", "--format", "json"]] {
@@ -141,7 +141,7 @@ fn a_row_can_not_write_to_the_terminal() {
 }
 
 #[test]
-fn rows_without_an_end_or_a_beginning_are_told_of_in_the_same_words() {
+fn rows_without_an_end_or_a_beginning_are_reported_in_the_same_words() {
     let database = database(shared());
     let url = shared().url_for("postgres", &database);
     shared().psql_in(
@@ -161,7 +161,7 @@ fn rows_without_an_end_or_a_beginning_are_told_of_in_the_same_words() {
             let mut words = line.split_whitespace();
             (
                 words.nth(1).expect("a state"),
-                // Before LAST RUN, which nobody has noted.
+                // Before LAST RUN, which is not recorded.
                 words.nth_back(1).expect("an end"),
             )
         })
@@ -190,7 +190,7 @@ fn rows_without_an_end_or_a_beginning_are_told_of_in_the_same_words() {
 }
 
 #[test]
-fn a_missing_table_is_no_leases_and_is_not_made() {
+fn a_missing_table_means_no_leases_and_is_not_created() {
     let server = shared();
     let database = database(server);
     let call = |args: &[&str]| Lease::new(args).url(server.url_for("postgres", &database));
@@ -283,7 +283,7 @@ fn watch_redraws_until_interrupted() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_reader_that_stops_early_is_not_an_error() {
     for _ in 0..5 {
         claimed(&key(), &[]);
     }

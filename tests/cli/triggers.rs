@@ -137,7 +137,7 @@ fn a_trigger_that_breaks_under_a_run_is_a_failed_renewal_and_no_lost_lease() {
 }
 
 #[test]
-fn a_statement_that_is_cut_off_is_told_with_the_option_that_limits_it() {
+fn a_statement_that_is_cut_off_is_reported_with_the_option_that_limits_it() {
     let server = shared();
     let database = database(server);
     let url = server.url_for("postgres", &database);

@@ -226,7 +226,7 @@ fn what_is_not_utf_8_is_refused_by_name() {
 }
 
 #[test]
-fn what_can_not_be_written_is_not_a_success() {
+fn what_cannot_be_written_is_not_a_success() {
     // Without a lease, status has nothing to write.
     crate::claimed(&crate::support::key(), &[]);
     for args in [

@@ -118,7 +118,7 @@ fn a_writer_gets_the_primary_wherever_it_is_in_the_list() {
 }
 
 #[test]
-fn a_role_with_read_only_transactions_is_told_so() {
+fn an_error_for_a_role_with_read_only_transactions_says_so() {
     let ports = [SERVERS.0.port()];
     let given = at(&ports, "user=careful target_session_attrs=read-write");
     assert!(
@@ -230,7 +230,7 @@ fn a_server_that_takes_no_connections_is_passed_over() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_one_hosts_failure() {
+fn an_unknown_name_is_the_failure_of_one_host_only() {
     let primary = SERVERS.0.port();
     let given = Given::new(
         Some(&format!(

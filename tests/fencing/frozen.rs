@@ -91,7 +91,7 @@ fn a_job_that_is_stopped_when_it_thaws_has_written_nothing() {
 }
 
 #[test]
-fn a_job_that_goes_on_after_its_loss_is_refused_and_told_why() {
+fn a_job_that_runs_on_after_its_loss_is_refused_and_sees_why() {
     let first = overtaken("continue");
     assert!(
         first.stderr.contains("is stale: 'invoices' has seen fence"),

@@ -6,7 +6,7 @@ use postgres::Client;
 use crate::{Resource, check, once_it_waits, role, state, told, try_install};
 
 #[test]
-fn execute_is_all_that_a_role_needs_and_nobody_has_it_unasked() {
+fn a_role_needs_only_execute_and_no_role_has_it_by_default() {
     let resource = Resource::new();
     let mut admin = resource.connect();
     let role = role(&mut admin);
@@ -95,7 +95,7 @@ const ITS_FUNCTION: &str =
     COMMENT ON FUNCTION public.lease_check_fence(text, bigint) IS 'lease fencing 1: a lie';";
 
 #[test]
-fn what_somebody_else_has_put_in_its_place_is_not_adopted() {
+fn an_object_of_another_role_in_its_place_is_not_adopted() {
     for (trap, what) in [
         (ITS_TABLE.to_owned(), "public.lease_fence"),
         (ITS_FUNCTION.to_owned(), "lease_check_fence(text,bigint)"),
@@ -114,7 +114,7 @@ fn what_somebody_else_has_put_in_its_place_is_not_adopted() {
 }
 
 #[test]
-fn what_somebody_makes_while_the_installation_waits_is_not_adopted() {
+fn what_another_role_creates_while_the_installation_waits_is_not_adopted() {
     for trap in [
         ITS_FUNCTION,
         "CREATE FUNCTION public.lease_check_fence(text, int) RETURNS void LANGUAGE sql AS ''",

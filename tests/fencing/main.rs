@@ -92,7 +92,7 @@ fn leases_at(url: &str) -> Store {
     Store::new(settings, table, LIMIT, silent)
 }
 
-/// Does `second` on a connection of its own, which has to stand waiting, and then `then`, which has to let it go on.
+/// Does `second` on a connection of its own, which must wait, and then `then`, which must let it continue.
 fn once_it_waits<T: Send>(
     resource: &Resource,
     second: impl FnOnce(&mut Client) -> T + Send,

@@ -45,7 +45,7 @@ impl Neighbour {
         Self(Client::connect(url, NoTls).expect("a connection"))
     }
 
-    /// Nothing where somebody else has it.
+    /// `None` if another holder has it.
     fn claim(&mut self, key: &str) -> Option<Term> {
         let holder = format!("theirs-{}", serial());
         // The statement is given with its types: a named prepared one would not survive the pooler.

@@ -1,5 +1,5 @@
-//! Every way in which a lease can pass to somebody else while its holder still believes in it: the second holder writes, then
-//! the first one does, and is refused.
+//! Every way in which a lease can pass to another holder while the first one still trusts it: the second holder writes,
+//! then the first one does, and is refused.
 //!
 //! Nothing that overtakes waits for the ttl, which is long here, so the watchdog has no reason to step in: what refuses the
 //! late write is the resource alone. The order is fixed by what each side has said, not by time.

@@ -1,5 +1,5 @@
-//! A thousand random steps on one resource, one after another, so that each answer is known beforehand: claims, renewals,
-//! releases, expiries, rows deleted and restored, holders that were overtaken and write all the same.
+//! A thousand random steps on one resource, one after another, so that each answer is known beforehand: claims,
+//! renewals, releases, expiries, rows deleted and restored, holders whose term is over and that still write.
 
 use std::collections::HashMap;
 
@@ -138,7 +138,7 @@ impl Schedule {
         self.note("releases");
     }
 
-    /// What somebody else does to the row.
+    /// What another client does to the row.
     fn sql(&mut self, what: &'static str, sql: &str) {
         self.client
             .batch_execute(sql)

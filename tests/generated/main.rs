@@ -19,7 +19,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The definitions without clap's own `help`, which is no verb and has no page.
+/// The definitions without clap's own `help`, which is not a verb and has no page.
 fn command() -> Command {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();

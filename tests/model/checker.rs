@@ -99,8 +99,8 @@ fn fingerprint(state: &impl Hash) -> u64 {
     mix.finish()
 }
 
-/// A multiply-and-fold hash over whole integers, which a debug build gets through several times faster than through
-/// the standard library's hash of bytes. Nobody chooses the states in order to make them collide.
+/// A multiply-and-fold hash over whole integers, which a debug build gets through several times faster than through the
+/// standard library's hash of bytes. The states are not chosen to make them collide.
 struct Mix(u64);
 
 impl Mix {

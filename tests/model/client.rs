@@ -64,7 +64,7 @@ impl<const N: usize> Protocol<N> {
                     client.call = call(Verb::Release(term));
                 });
                 visit(Action::EndJobAndSendRelease(slot), after);
-                // The watchdog, or somebody's kill: the lease is left to expire.
+                // The watchdog, or a kill from outside: the lease is left to expire.
                 let after = state.with(slot, |client| {
                     self.give_up(client);
                     client.phase = Phase::Idle;

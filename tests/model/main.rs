@@ -1,11 +1,11 @@
 //! The protocol of `lease` as a model: every order of events is tried, and the promises hold in each of them.
 //!
-//! Two or three clients claim, renew, release and run jobs against one server. Requests and answers are delayed and lost;
-//! machines freeze, the server's clock jumps, somebody deletes the row, a replica takes over that missed the last writes.
-//! Neither time nor the number of runs is bounded; the number of faults is (see `Protocol`).
+//! Two or three clients claim, renew, release and run jobs against one server. Requests and answers are delayed and
+//! lost; machines freeze, the server's clock jumps, the row is deleted, a replica takes over that missed the last
+//! writes. Neither time nor the number of runs is bounded; the number of faults is (see `Protocol`).
 //!
 //! What is promised:
-//! - a job within its deadline is the holder's, and jobs never overlap, as long as nobody takes the lease away (deletes
+//! - a job within its deadline is the holder's, and jobs never overlap, as long as the lease is not taken away (deletes
 //!   the row, loses a grant in a failover, sets the server's clock ahead);
 //! - whatever happens, the fence only grows, and a resource that checks it never takes an older holder's write after a
 //!   newer one's. The exception, tested as such: the row is lost *and* the clock was set back.
@@ -45,7 +45,7 @@ const fn calm<const N: usize>() -> Protocol<N> {
 
 const CALM: Protocol<2> = calm();
 
-/// Jobs may overlap here; the resource and the fence are what has to hold.
+/// Jobs may overlap here. Only the resource and the fence must hold.
 const ROUGH: Protocol<2> = Protocol {
     exclusive: false,
     writes: Writes::Direct,

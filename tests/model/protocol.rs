@@ -70,11 +70,11 @@ pub(crate) struct Protocol<const N: usize> {
     pub jumps_ahead: u8,
     /// How often it jumps back.
     pub jumps_back: u8,
-    /// How often somebody deletes the row.
+    /// How often the row is deleted.
     pub deletions: u8,
     /// How often a replica without the last writes takes over, or an old dump is restored.
     pub failovers: u8,
-    /// Whether jobs must never overlap. Otherwise only the resource has to be safe.
+    /// Whether jobs must never overlap. Otherwise only the resource must be safe.
     pub exclusive: bool,
 }
 
@@ -83,8 +83,8 @@ pub(crate) struct Protocol<const N: usize> {
 pub(crate) struct Term {
     /// As the server has handed it out, minus the microseconds that its clock reads now.
     pub fence: i16,
-    /// Its place in the true order of all grants, which nobody in the protocol sees: 0 for the latest, -1 for the one
-    /// before.
+    /// Its place in the true order of all grants, which is not visible in the protocol: 0 for the latest, -1 for the
+    /// one before.
     pub serial: i16,
 }
 
@@ -217,7 +217,7 @@ pub(crate) enum Action {
 }
 
 impl<const N: usize> State<N> {
-    /// Every term there is, for what has to be done to all of them.
+    /// Every term, for operations on all of them.
     pub(crate) fn each_term(&mut self, mut change: impl FnMut(&mut Term)) {
         fn of_request(request: &mut Request, change: &mut impl FnMut(&mut Term)) {
             match &mut request.verb {

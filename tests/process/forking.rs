@@ -1,5 +1,5 @@
-//! A group in which each process starts the next one and ends: a list of processes never shows all of it, a signal to the
-//! group hits all of it. Whatever ends a run, nothing of such a group acts afterwards.
+//! A group in which each process starts the next one and ends: a list of processes never shows all of it, a signal to
+//! the group hits all of it. Whatever ends a run, nothing of that group acts afterwards.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::support::table::column;
 use super::support::{LIMIT, Lease, key, shared, skip, stays};
 use super::watchdog;
 
-/// How such a group goes on: in perl, or in a shell whose function calls itself in the background.
+/// How the group keeps forking: in perl, or in a shell whose function calls itself in the background.
 #[derive(Clone, Copy, Debug)]
 enum Chain {
     /// Milliseconds from one process to the next, and whether it ignores TERM.
@@ -136,7 +136,7 @@ fn after_a_loss_nothing_of_a_group_that_keeps_forking_outlives_the_run() {
 }
 
 #[test]
-fn a_watchdog_that_has_to_end_a_group_that_keeps_forking_stays_until_it_is_dead() {
+fn a_watchdog_stays_until_a_group_that_keeps_forking_is_dead() {
     for replaced in [false, true] {
         for chain in CHAINS {
             let (key, journal) = (key(), Journal::new());
@@ -189,7 +189,7 @@ if (!fork) {
 sysread $read, my $left, 1;"#;
 
 #[test]
-fn a_zombie_that_nobody_asks_for_does_not_keep_a_run_that_lost_its_lease() {
+fn a_zombie_that_is_never_reaped_does_not_keep_a_run_that_lost_its_lease() {
     let key = key();
     let script = format!("perl -e '{UNASKED}'; echo ready; sleep 1000; true");
     let job = run_script(
@@ -207,7 +207,7 @@ fn a_zombie_that_nobody_asks_for_does_not_keep_a_run_that_lost_its_lease() {
 }
 
 #[test]
-fn a_zombie_that_nobody_asks_for_is_not_reported_as_something_that_was_stopped() {
+fn a_zombie_that_is_never_reaped_is_not_reported_as_stopped() {
     let key = key();
     let job = run(&["--grace", "9s"], &key, &["perl", "-e", UNASKED])
         .on(shared())

@@ -16,7 +16,7 @@ fn exit_codes_come_through() {
 }
 
 #[test]
-fn what_can_not_be_run_is_told_apart_as_a_shell_does() {
+fn a_command_that_cannot_be_run_gets_the_exit_code_of_a_shell() {
     let dir = keeper::dir("unrunnable");
     let data = dir.join("data");
     std::fs::write(&data, "x").expect("a file");
@@ -181,7 +181,7 @@ fn a_process_that_left_the_group_on_purpose_is_not_touched() {
 }
 
 #[test]
-fn a_zombie_that_nobody_asks_for_does_not_keep_the_run() {
+fn a_zombie_that_is_never_reaped_does_not_keep_the_run() {
     // The parent leaves the group and never waits; its child stays in the group as a zombie.
     if Lease::program("python3").args(["-c", "pass"]).output().code != Some(0) {
         super::support::skip("python3");

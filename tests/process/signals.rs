@@ -140,8 +140,8 @@ fn what_is_ignored_at_start_ends_neither() {
 
 #[test]
 fn a_stop_and_its_continuation_arrive_in_their_order() {
-    // In a session without a terminal nobody could continue a stopped group, so the kernel would not have stopped the
-    // job either if lease were not there.
+    // In a session without a terminal, no shell could continue a stopped group, so the kernel would not have stopped
+    // the job either if lease were not there.
     let run = job(&[], "echo ready; read line; echo end")
         .open_input()
         .spawn();

@@ -2,7 +2,7 @@
 
 use super::support::{Lease, keeper, key, programs, shared, skip};
 
-/// Says the number of each signal that it gets; the C library keeps 32 and 33 to itself. It forks nothing, so nobody owes
+/// Prints the number of each signal that it gets. The C library uses 32 and 33 itself. It forks nothing, so nobody owes
 /// it a CHLD.
 const LISTENER: &str = r#"
 number=1
@@ -26,7 +26,7 @@ fn many(lanes: usize, starts: usize, one: impl Fn(&str) + Sync) {
 }
 
 #[test]
-fn of_500_jobs_that_nobody_signals_none_sees_a_signal() {
+fn none_of_500_jobs_without_a_signal_sees_one() {
     many(10, 50, |key| {
         let out = Lease::new(["run", key, "--", "sh", "-c", LISTENER])
             .on(shared())

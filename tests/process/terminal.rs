@@ -141,7 +141,7 @@ fn a_job_suspended_past_its_ttl_does_not_work_on() {
 #[test]
 fn a_killed_job_gives_the_terminal_back_as_it_was() {
     let tty = shell();
-    // In a script nobody else would take the terminal back or restore its modes.
+    // In a script, no other process would take the terminal back or restore its modes.
     let line = run("", "stty -icanon min 7 intr x; kill -9 $$");
     tty.type_in(&format!("cd; cat >script-$$ <<'EOT'\n{line}\necho mode$(stty -a | grep -o -e '-*icanon')\nread y\necho script-got-$y\nEOT\n"));
     tty.type_in("bash script-$$; echo code-$?\n");
@@ -172,7 +172,7 @@ fn a_job_that_could_not_be_started_leaves_the_terminal_to_the_script_around_leas
 }
 
 #[test]
-fn where_nobody_could_continue_it_ctrl_z_does_nothing() {
+fn ctrl_z_does_nothing_if_no_shell_could_continue_it() {
     // As in `ssh -t host lease run ...`: the leader of the session is the run itself.
     let script = "stty -echo; echo ready; read x; echo got-$x";
     let run = Lease::new(["run", &key(), "--", "sh", "-c", script]).on(shared());

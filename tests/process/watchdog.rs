@@ -24,7 +24,7 @@ fn a_killed_lease_takes_the_whole_group_along_within_the_grace() {
         "{:?}",
         killed.elapsed()
     );
-    // Nobody else is left to say whose job it was.
+    // No other process is left to say whose job it was.
     let line = run.wait_for_line("the watchdog has stopped the job of ");
     assert!(
         line.starts_with("lease: the watchdog has stopped the job of a_killed_lease"),
@@ -80,7 +80,7 @@ fn a_killed_watchdog_is_replaced_and_the_new_one_knows_the_job() {
     let first = watchdog(&run, None);
     first.signal(SIGKILL);
     let second = watchdog(&run, Some(&first));
-    // One that is stopped is no use either.
+    // A stopped one is useless too.
     second.signal(SIGSTOP);
     watchdog(&run, Some(&second));
     run.signal(SIGKILL);

@@ -129,7 +129,7 @@ fn an_evicted_run_stays_forced_whatever_its_job_does_afterwards() {
 }
 
 #[test]
-fn nobody_is_blamed_for_a_term_that_had_expired_already() {
+fn no_eviction_is_reported_for_a_term_that_had_expired_already() {
     let (here, forced, deleted, moved) = (here(), key(), key(), key());
     for key in [&forced, &deleted, &moved] {
         here.expired(key);

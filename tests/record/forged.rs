@@ -31,7 +31,7 @@ fn row_of(setting: &str) -> String {
 }
 
 #[test]
-fn what_can_not_be_read_has_not_been_said() {
+fn what_cannot_be_read_has_not_been_said() {
     let long = format!(r#"{{"exit_code":3,"host":"{}"}}"#, "x".repeat(1024 * 1024));
     let nested = "[".repeat(1990);
     let deep = format!("{}{}", r#"{"exit_code":"#.repeat(100), "3".repeat(100));
@@ -85,7 +85,7 @@ fn values_of_another_type_or_out_of_range_are_left_out_one_by_one() {
             r#"{{"pid":{value},"exit_code":{value},"exit_signal":{value},"program":"job"}}"#
         );
         let row = row_of(&setting);
-        // A whole number that begins with zeros is no JSON.
+        // A whole number that begins with zeros is not JSON.
         let expected = if value == "007" {
             "own released"
         } else {

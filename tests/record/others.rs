@@ -70,7 +70,7 @@ fn the_statements_of_another_program_are_recorded_beside_ours() {
     let renew = "UPDATE public.lease SET expires_at = clock_timestamp() + interval '60s'
         WHERE key = KEY AND holder = 'report' AND expires_at > clock_timestamp() RETURNING fence";
     let release = "DELETE FROM public.lease WHERE key = KEY AND holder = 'report' RETURNING fence";
-    // Its counter begins at 1 again whenever its row was deleted, and each of these is a term all the same.
+    // Its counter begins at 1 again whenever its row was deleted, and each of these is still a term.
     for _ in 0..2 {
         assert_eq!(claim(), "1");
         assert_eq!(here.sql_for("k", renew), "1");

@@ -18,7 +18,7 @@ fn job_role(here: &Database, role: &str) {
 }
 
 #[test]
-fn a_role_with_the_documented_grants_is_recorded_and_can_not_touch_the_history() {
+fn a_role_with_the_documented_grants_is_recorded_and_cannot_touch_the_history() {
     let here = Database::ready();
     let role = "record_job";
     job_role(&here, role);
@@ -55,7 +55,7 @@ fn a_role_with_the_documented_grants_is_recorded_and_can_not_touch_the_history()
 }
 
 #[test]
-fn rights_to_write_the_history_are_taken_back_by_init_and_the_right_to_read_it_stays() {
+fn init_revokes_rights_to_write_the_history_and_keeps_the_right_to_read_it() {
     let here = Database::ready();
     here.sql(
         "CREATE ROLE record_grantee; GRANT ALL ON public.lease_history TO record_grantee;
@@ -142,7 +142,7 @@ fn what_a_superuser_installs_belongs_to_the_owner_of_the_table_and_has_no_more_r
 }
 
 #[test]
-fn whoever_does_not_own_the_table_is_told_who_can_install_its_history() {
+fn an_init_by_another_role_says_who_can_install_the_history() {
     let here = Database::empty();
     here.lease(&["init", "--no-history"])
         .output()

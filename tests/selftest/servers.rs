@@ -24,7 +24,7 @@ fn a_server_answers_on_tcp_and_on_its_socket() {
 }
 
 #[test]
-fn a_new_database_is_empty_and_nobody_elses() {
+fn a_new_database_is_empty_and_private() {
     let (one, other) = (shared().create_database(), shared().create_database());
     let tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace";
     Client::connect(&one, NoTls)
@@ -54,7 +54,7 @@ fn settings_and_rules_of_a_server_are_the_tests_own() {
 }
 
 #[test]
-fn a_frozen_server_answers_only_when_it_is_thawed() {
+fn a_frozen_server_answers_only_when_it_is_resumed() {
     let server = Server::start_plain();
     let mut client = server.client();
     server.freeze();

@@ -78,7 +78,7 @@ fn a_renewal_whose_commit_takes_longer_than_its_ttl_is_lost() {
     let key = key();
     let held = claim(&server.url(), &key, &["--ttl", "60s"]);
     slow_commits(&server, "1.2");
-    // A ttl that nobody typed takes nothing away, so there is time enough.
+    // A default ttl does not shorten the lease, so there is enough time.
     let kept = with_term(&["renew", "--format", "json"], &key, &held)
         .env("LEASE_TTL", "1s")
         .on(&server)

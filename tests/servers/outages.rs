@@ -46,7 +46,7 @@ impl Job {
 }
 
 #[test]
-fn crash_recovery_of_the_server_is_survived_and_said_once() {
+fn crash_recovery_of_the_server_is_survived_and_reported_once() {
     let server = Server::builder().fsync(true).start();
     let key = key();
     let job = start(&server, &server.url(), &key, "30s");
@@ -58,7 +58,7 @@ fn crash_recovery_of_the_server_is_survived_and_said_once() {
 }
 
 #[test]
-fn a_server_without_a_free_connection_is_survived_and_said_once() {
+fn a_server_without_a_free_connection_is_survived_and_reported_once() {
     let server = Server::builder()
         .conf("max_connections = 6")
         .conf("superuser_reserved_connections = 2")
@@ -109,7 +109,7 @@ fn limits_on_idle_sessions_do_no_harm() {
 }
 
 #[test]
-fn sessions_that_are_ended_again_and_again_cost_nobody_the_lease() {
+fn sessions_that_are_ended_again_and_again_do_not_lose_the_lease() {
     let server = Server::start_plain();
     let key = key();
     let job = start(&server, &server.url(), &key, "30s");
@@ -147,7 +147,7 @@ fn a_claim_survives_the_end_of_its_session() {
 }
 
 #[test]
-fn a_server_that_restarts_while_the_job_ends_costs_nobody_the_time_to_hold() {
+fn a_server_restart_while_the_job_ends_does_not_shorten_the_hold() {
     let server = Server::builder().fsync(true).start();
     let key = key();
     Lease::new(["init"]).on(&server).output().expect_code(0);
@@ -185,7 +185,7 @@ fn a_server_that_restarts_while_the_job_ends_costs_nobody_the_time_to_hold() {
 }
 
 #[test]
-fn a_full_disk_is_survived_and_said_once() {
+fn a_full_disk_is_survived_and_reported_once() {
     let Some(disk) = Disk::new(1) else {
         return skip("the right to mount a file system");
     };
@@ -225,7 +225,7 @@ fn a_full_disk_is_survived_and_said_once() {
 }
 
 #[test]
-fn a_disk_too_full_for_the_servers_own_log_is_survived_and_said_once() {
+fn a_disk_too_full_for_the_servers_own_log_is_survived_and_reported_once() {
     let Some(disk) = Disk::new(16) else {
         return skip("the right to mount a file system");
     };

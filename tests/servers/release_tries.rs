@@ -37,7 +37,7 @@ fn end_in_an_outage(run: &Running, proxy: &Proxy) {
 }
 
 #[test]
-fn a_loss_is_told_also_when_the_first_try_of_the_release_can_not_connect() {
+fn a_loss_is_reported_even_if_the_first_try_of_the_release_cannot_connect() {
     let server = Server::start_plain();
     Lease::new(["init"]).on(&server).output().expect_code(0);
     let proxy = Proxy::to(&server);

@@ -42,7 +42,7 @@ fn ends_well(run: Running) -> String {
 }
 
 #[test]
-fn a_heartbeat_that_is_shorter_than_a_renewal_takes_costs_nobody_the_lease() {
+fn a_heartbeat_that_is_shorter_than_a_renewal_takes_does_not_lose_the_lease() {
     let (server, key) = (server(), key());
     let proxy = Proxy::to(&server);
     proxy.delay(ONE_WAY);
@@ -69,7 +69,7 @@ fn a_renewal_that_takes_a_third_of_the_ttl_is_in_time_again_and_again() {
 }
 
 #[test]
-fn a_link_that_becomes_slow_while_the_job_runs_costs_nobody_the_lease() {
+fn a_link_that_becomes_slow_while_the_job_runs_does_not_lose_the_lease() {
     let (server, key) = (server(), key());
     let proxy = Proxy::to(&server);
     let run = run(&proxy, &["--ttl", "20s", "--heartbeat", "1s"], &key);

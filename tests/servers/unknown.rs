@@ -241,7 +241,7 @@ fn a_release_whose_answer_is_cut_off_is_done_also_when_the_lease_was_taken_at_on
 fn a_forced_release_whose_answer_is_lost_ends_that_term_and_no_other() {
     let server = Server::start_plain();
     let proxy = Proxy::to(&server);
-    // Whether the first try was applied, and whether somebody else has the key since.
+    // Whether the first try was applied, and whether another holder has the key since.
     for (what, taken) in [
         (AtCommit::CutAnswer, false),
         (AtCommit::CutRequest, false),
@@ -316,7 +316,7 @@ fn a_heartbeat_whose_answer_is_cut_off_keeps_the_job_and_its_fence() {
 }
 
 #[test]
-fn a_release_whose_answer_is_cut_off_is_no_loss_when_somebody_else_was_waiting() {
+fn a_release_whose_answer_is_cut_off_is_not_a_loss_if_another_holder_was_waiting() {
     let server = Server::start_plain();
     let proxy = Proxy::to(&server);
     let key = key();
@@ -358,7 +358,7 @@ fn a_run_whose_release_is_cut_off_ends_as_its_job_does() {
 }
 
 #[test]
-fn a_claim_that_is_interrupted_and_can_not_be_released_is_called_neither_failed_nor_released() {
+fn a_claim_that_is_interrupted_and_cannot_be_released_is_called_neither_failed_nor_released() {
     let server = Server::start_plain();
     Lease::new(["init"]).on(&server).output().expect_code(0);
     server.psql(

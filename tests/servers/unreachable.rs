@@ -1,4 +1,4 @@
-//! Names that nobody resolves, and packets that nobody answers: they cost their share of the time, and no more.
+//! Names without an address, and packets without an answer: they cost their share of the time, and no more.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn gave_up(out: Output, parts: &[&str]) {
 }
 
 #[test]
-fn a_name_that_nobody_resolves_costs_the_time_limit_and_is_named() {
+fn a_name_that_is_not_resolved_costs_the_time_limit_and_is_named() {
     let Some(nameserver) = silent_nameserver() else {
         return skip("the right to use port 53");
     };
@@ -75,7 +75,7 @@ fn a_name_that_nobody_resolves_costs_the_time_limit_and_is_named() {
 }
 
 #[test]
-fn after_a_name_that_nobody_resolves_the_next_host_has_its_share() {
+fn after_a_name_that_is_not_resolved_the_next_host_has_its_share() {
     let Some(nameserver) = silent_nameserver() else {
         return skip("the right to use port 53");
     };
@@ -137,7 +137,7 @@ fn after_a_host_whose_packets_are_lost_the_next_one_has_its_share() {
         .wrapped(network.wrapper())
         .output()
         .expect_code(0);
-    // Nobody refused the first one, so it was waited for.
+    // The first one was not refused, so it was waited for.
     assert!(out.took > Duration::from_secs(2), "{out}");
 }
 

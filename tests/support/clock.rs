@@ -45,9 +45,9 @@ impl Clock {
         &self.library
     }
 
-    /// Sets it so far off, as `+1h` or `-30m`; `+0` is right. It is so for whoever looks at it from now on.
+    /// Sets it so far off, as `+1h` or `-30m`; `+0` is right. It applies to every later reading.
     pub fn set(&self, offset: &str) {
-        // Read whenever somebody looks, so it is never there in part.
+        // It is read at each look at the clock, so it must never be incomplete.
         let new = self.file.with_extension("new");
         fs::write(&new, offset).expect("a file");
         fs::rename(new, &self.file).expect("a file");

@@ -39,7 +39,7 @@ impl Family {
 
     /// Sends a signal to the program alone. Nothing happens when it has ended.
     pub(super) fn signal(&self, signal: Signal) {
-        // Under the lock, nobody reaps it between the look and the signal: its pid is still its own.
+        // Under the lock, it is not reaped between the look and the signal: its pid is still its own.
         let mut child = lock(&self.child);
         if child.try_wait().expect("wait").is_none() {
             kill(Pid::from_raw(child.id() as i32), signal)

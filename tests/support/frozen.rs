@@ -25,7 +25,7 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// To be called again and again while it is frozen: somebody may kill it, and its parent shall see that.
+    /// Call it again and again while it is frozen: it may be killed, and its parent must see that.
     pub fn was_killed(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::__WALL;
         !matches!(

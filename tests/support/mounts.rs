@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use super::{Lease, keeper, programs};
 
 /// Words to put in front of a command, for [`Lease::wrapped`], so that it sees these texts in place of the files of
-/// these paths. Nobody else does, and with the last process that sees them they are gone. The process stays the same one.
+/// these paths. No other process does, and with the last process that sees them they are gone. The process stays the
+/// same one.
 ///
 /// `None` where that is not allowed. A test that gets it says so: `skip("mount namespaces")`.
 pub fn instead_of(files: &[(&str, &str)]) -> Option<Vec<String>> {

@@ -113,7 +113,7 @@ impl Network {
         format!("postgresql://postgres@{host}:{port}/postgres")
     }
 
-    /// An address at which every packet is lost and nobody is told, whatever becomes of the others. It sorts before
+    /// An address at which every packet is lost silently, whatever happens to the others. It sorts before
     /// [`host`](Self::host) when a name has both: it has more bits in common with the namespace's own address.
     pub fn black_hole(&self) -> &str {
         &self.hole
@@ -124,7 +124,7 @@ impl Network {
         &self.inner.address
     }
 
-    /// From now on every packet is lost, in both directions, and nobody is told.
+    /// From now on every packet is lost silently, in both directions.
     pub fn drop_packets(&self) {
         self.neighbours(NOBODY, NOBODY);
     }

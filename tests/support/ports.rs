@@ -16,7 +16,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Reserves a port that nobody listens on.
+    /// Reserves a port without a listener.
     pub fn reserve() -> Self {
         loop {
             let number = fastrand::u16(10_000..32_000);
@@ -38,7 +38,7 @@ impl Port {
         self.number
     }
 
-    /// The connection string for whoever listens here; `user` may carry a password, as in `app:secret`.
+    /// The connection string for this port; `user` may carry a password, as in `app:secret`.
     pub fn url(&self, user: &str, database: &str) -> String {
         format!("postgresql://{user}@127.0.0.1:{}/{database}", self.number)
     }

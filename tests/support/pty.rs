@@ -27,7 +27,7 @@ pub const SUSPEND: &str = "\x1a";
 /// Ctrl-D.
 pub const END: &str = "\x04";
 
-/// An interactive shell with nobody's settings, `bash` or `dash`, in which `$LEASE` is the built binary.
+/// An interactive shell with default settings, `bash` or `dash`, in which `$LEASE` is the built binary.
 pub fn interactive(shell: &str) -> Lease {
     let words: &[&str] = match shell {
         "bash" => &["--norc", "--noprofile", "--noediting", "-i"],

@@ -102,7 +102,8 @@ impl Running {
         self.family.exit()
     }
 
-    /// Waits for its end, whoever still holds its pipes. What it wrote itself can be read completely afterwards.
+    /// Waits for its end, even if other processes still hold its pipes. What it wrote itself can be read completely
+    /// afterwards.
     #[track_caller]
     pub fn wait_exit(&self, limit: Duration) -> ExitStatus {
         until_within(&format!("{self} ends"), limit, || {

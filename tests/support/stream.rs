@@ -83,7 +83,7 @@ impl Stream {
         source
     }
 
-    /// Whether nobody can write to it any more.
+    /// Whether no process can write to it any more.
     pub(super) fn ended(&self) -> bool {
         self.drained().ended
     }

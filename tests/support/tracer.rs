@@ -1,8 +1,9 @@
 //! Freezing one process of a run at any point of its life, by ptrace(2).
 //!
-//! A point is a stop at a system call: at its entry, when the process has decided and not yet acted, or at its exit. The
-//! whole process stands still there. The thread that has reached the point is held, and every other one is held at its next
-//! system call. Nobody is told, neither its parent nor itself: a machine that swaps or a suspended guest looks like that.
+//! A point is a stop at a system call: at its entry, when the process has decided and not yet acted, or at its exit.
+//! The whole process stands still there. The thread that has reached the point is held, and every other one is held at
+//! its next system call. Neither its parent nor the process itself is notified: a machine that swaps or a suspended
+//! guest looks like that.
 //!
 //! All calls for one run must come from one thread, which must have started the run and nothing else that is still there.
 

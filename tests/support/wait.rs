@@ -12,7 +12,7 @@ pub trait Fact {
     /// What is known once it is.
     type Value;
 
-    /// The value, or what stands in its way.
+    /// The value, or why it is not there yet.
     fn known(self) -> Result<Self::Value, String>;
 }
 

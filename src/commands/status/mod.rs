@@ -43,7 +43,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
         }
     }
     let view = View {
-        // A monitor asks when a job has last succeeded, and that is mostly while nobody holds it.
+        // A monitor asks when a job has last succeeded, mostly while its lease is not held.
         free: args.all || !patterns.is_empty() || args.format == StatusFormat::OpenMetrics,
         patterns,
         format: args.format,

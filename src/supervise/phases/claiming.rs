@@ -17,7 +17,7 @@ impl Claiming {
         self.looks += 1;
         let left = self.retry_until.map(|until| until.since(now));
         let limit = match left {
-            // A claim that was sent must get its answer: the last one of a wait is given a second beyond it.
+            // A claim that was sent must get its answer, so the last one may take a second beyond the wait.
             Some(left) if plan.waits() => left.max(LAST_LOOK),
             Some(left) => left,
             None => plan.db_timeout,
@@ -26,7 +26,7 @@ impl Claiming {
         out.push(Action::Claim(limit));
     }
 
-    /// Sleeps, but not beyond `until`: the last try comes at the end of the wait.
+    /// Sleeps, but not beyond `until`, because the last try comes at the end of the wait.
     fn try_again(&mut self, now: BootTime, pause: std::time::Duration, until: Option<BootTime>) {
         let at = now + pause;
         self.next_at = Some(until.map_or(at, |until| at.min(until)));
@@ -49,7 +49,7 @@ impl Supervisor {
                 return self.held(claiming, row, read_at, now, out);
             }
             Event::Claim(ClaimAnswer::NotDue(success)) => {
-                // Also for those who waited for the run that has succeeded: there is nothing left to do.
+                // This also ends a wait for the run that has now succeeded: there is nothing left to do.
                 if let Some(signal) = self.interrupted {
                     return self.finish(Outcome::Interrupted(signal), out);
                 }
@@ -62,7 +62,7 @@ impl Supervisor {
             Event::Signal(signal) if ends_a_wait(signal) => {
                 self.interrupted.get_or_insert(signal);
                 if claiming.next_at.is_none() {
-                    // Its answer decides: the COMMIT may have been sent.
+                    // Its answer decides, because the COMMIT may have been sent.
                     out.push(Action::InterruptClaim);
                 } else {
                     return self.give_up_wait(claiming, signal, out);
@@ -74,7 +74,7 @@ impl Supervisor {
                     claiming.try_now(&self.plan, now, out);
                 }
             }
-            // A watchdog that died is replaced when there is a job to watch.
+            // A dead watchdog is replaced when there is a job to watch.
             Event::WatchdogDied
             | Event::WatchdogTold(_)
             | Event::Unprotected(_)
@@ -109,7 +109,7 @@ impl Supervisor {
             return self.finish(Outcome::Interrupted(signal), out);
         }
         if row.holder().is_some() && row.holder() == self.plan.outer_holder.as_deref() {
-            // It holds the lease until this very process has ended.
+            // That run holds the lease until this process has ended.
             out.push(Action::Report(Report::HeldByOuterRun));
             return self.finish(Outcome::Conflict, out);
         }
@@ -146,8 +146,9 @@ impl Supervisor {
         }
         let until = claiming.retry_until;
         let pause = poll_pause(claiming.looks, None);
-        // Without a wait the next try must fit into the time of one operation, with enough of it to get an answer. A try that
-        // is cut short would only replace a telling error by "no answer". A wait ends with a last try.
+        // Without a wait, the next try must fit into the time limit of one operation, with enough time to get an
+        // answer. A try that is cut short would only replace a useful error with "no answer". A wait ends with a last
+        // try.
         let ends = match until {
             None => false,
             Some(until) if self.plan.waits() => now >= until,
@@ -185,8 +186,8 @@ impl Supervisor {
     }
 }
 
-/// Whether a signal ends a wait in which no job runs yet: TERM, INT, HUP and QUIT, whose default is to end a process and
-/// which people and service managers use for it.
+/// Whether a signal ends a wait before a job runs: TERM, INT, HUP and QUIT. By default they end a process, and people
+/// and service managers use them for this.
 pub(super) const fn ends_a_wait(signal: Signal) -> bool {
     matches!(
         signal,
@@ -194,7 +195,7 @@ pub(super) const fn ends_a_wait(signal: Signal) -> bool {
     )
 }
 
-/// Stops this process by a signal that does so, while there is no job. If nobody could continue it, it goes on.
+/// Stops this process by a stop signal, while there is no job. If no shell could continue it, it is not stopped.
 pub(super) fn suspend(signal: Signal, out: &mut Vec<Action>) {
     if matches!(signal, Signal::TSTP | Signal::TTIN | Signal::TTOU) {
         out.push(Action::StopSelf {

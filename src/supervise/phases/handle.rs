@@ -1,4 +1,4 @@
-//! One event at a time, for the phase that the run is in.
+//! Handles one event at a time, in the phase of the run.
 
 use super::guarding::Guarding;
 use super::held_term::HeldTerm;
@@ -7,7 +7,7 @@ use crate::clock::BootTime;
 use crate::supervise::{Action, Event, Purpose};
 
 impl Supervisor {
-    /// When [`Event::Tick`] has to be given at the latest; `None` while nothing depends on time.
+    /// When [`Event::Tick`] must be given at the latest; `None` while nothing depends on time.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<BootTime> {
         match &self.phase {
@@ -18,13 +18,13 @@ impl Supervisor {
         }
     }
 
-    /// Whether nothing more will follow.
+    /// Whether the run is over.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Done)
     }
 
-    /// Decides what `event`, seen at `now`, calls for. An empty answer means: nothing.
+    /// Decides what to do about `event`, seen at `now`. The result may be empty.
     pub fn handle(&mut self, now: BootTime, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
         let phase = std::mem::replace(&mut self.phase, Phase::Done);
@@ -40,7 +40,7 @@ impl Supervisor {
             (Phase::Releasing(releasing), _) => {
                 self.while_releasing(releasing, now, event, &mut out)
             }
-            // A claim for a script never comes further than its grant.
+            // A claim for a script never gets beyond its grant.
             (Phase::Starting(_) | Phase::Guarding(..), Purpose::Claim) | (Phase::Done, _) => {
                 Phase::Done
             }

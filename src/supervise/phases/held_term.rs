@@ -9,9 +9,9 @@ use crate::timing::Ttl;
 #[derive(Clone, Debug)]
 pub(super) struct HeldTerm {
     pub(super) granted: Granted,
-    /// Until when the lease stays by this machine's clock, and rather too late: counted from when the answer was seen.
+    /// When the lease expires by this machine's clock, at the latest: counted from when the answer was seen.
     pub(super) stays_until: BootTime,
-    /// Whether a later renewal may have been applied without an answer.
+    /// Whether a later renewal got no answer and may have been applied.
     pub(super) may_last_longer: bool,
 }
 
@@ -24,14 +24,14 @@ impl HeldTerm {
         }
     }
 
-    /// A renewal has got no answer until `now`. A ttl is more than enough time for it to arrive.
+    /// Records that a renewal has got no answer until `now`. It certainly reaches the server within a ttl, if at all.
     pub(super) fn doubt(&mut self, now: BootTime, ttl: Ttl) {
         self.may_last_longer = true;
         self.stays_until = now + ttl.get() * 2;
     }
 
-    /// Whether somebody else has claimed the key, and not before this term had expired. Both times are the server's, and
-    /// of one form.
+    /// Whether another holder has claimed the key, and only after this term had expired. Both times are the server's,
+    /// in the same format.
     pub(super) fn may_be_followed_by(&self, loss: &Loss) -> bool {
         match loss {
             Loss::Taken(row) => row.acquired_at >= self.granted.grant.expires_at,

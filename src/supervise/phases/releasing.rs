@@ -1,4 +1,4 @@
-//! From the end of the job, or of the wish for one, to the exit.
+//! From the end of the job, or from a grant that is not used, to the exit.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::timing::{LAST_LOOK, RELEASE_PATIENCE, poll_pause};
 impl Releasing {
     pub(super) fn next_wakeup(&self) -> BootTime {
         let leave = self.asked_to_leave.then_some(self.patient_until);
-        // An answer comes within the limit of its try. This is for one that does not.
+        // An answer normally comes within the limit of its try. This handles one that does not.
         let given_up = self.until + LAST_LOOK;
         [self.next_at, leave]
             .into_iter()
@@ -98,7 +98,7 @@ impl Supervisor {
                 }
                 releasing.next_at = Some(again);
             }
-            // One that was under way when the heartbeat was stopped.
+            // It was under way when the heartbeat was stopped.
             Event::Renewed(renewed) => {
                 releasing.held = HeldTerm::new(renewed, now, self.ttl());
             }
@@ -142,17 +142,18 @@ impl Supervisor {
         out: &mut Vec<Action>,
     ) -> Phase {
         let loss = match answer {
-            // A try whose answer was lost has found the term, after the job had ended. Whatever came next came after it.
+            // An earlier try whose answer was lost has released the term, after the job had ended. Any later change
+            // came after that.
             Release::AlreadyReleased | Release::Expired(_) | Release::Lost(_)
                 if releasing.is_unknown =>
             {
                 None
             }
             Release::Released => None,
-            // The job had ended in time, and only its release was late; unless somebody had moved the expiry.
+            // The job had ended in time, and only its release was late, unless the expiry was changed by someone else.
             Release::Expired(at) if at >= releasing.held.granted.grant.expires_at => None,
             Release::Expired(_) => Some(Loss::Expired),
-            // Nobody has asked in this run's name before, so it was somebody else.
+            // This run had not sent a release before, so the term was ended by someone else.
             Release::AlreadyReleased => Some(Loss::Released),
             Release::Lost(loss) => {
                 let expired_since = releasing.was_certain && now >= releasing.held.granted.deadline;
@@ -185,7 +186,7 @@ impl Supervisor {
         self.finish(outcome, out)
     }
 
-    /// Gives up; `why` is said if the last failure does not say it.
+    /// Gives up. The reported reason is `why`, or else the last failure.
     fn not_released(
         &mut self,
         releasing: Releasing,
@@ -193,7 +194,7 @@ impl Supervisor {
         now: BootTime,
         out: &mut Vec<Action>,
     ) -> Phase {
-        // A try that is under way may still be applied.
+        // A pending try may still be applied.
         let is_unknown = releasing.is_unknown || releasing.is_under_way;
         let failure = match (why, releasing.failure) {
             (Some(why), _) => why.to_owned(),

@@ -11,7 +11,7 @@ use crate::supervise::{
 };
 
 impl Supervisor {
-    /// The lease is ours.
+    /// The lease was granted.
     pub(super) fn granted(
         &mut self,
         granted: Granted,
@@ -20,12 +20,12 @@ impl Supervisor {
     ) -> Phase {
         out.push(Action::Report(Report::Claimed(granted.grant.clone())));
         if let Some(signal) = self.interrupted {
-            // The COMMIT had been sent: the lease is ours, and nobody wants it any more.
+            // The COMMIT had been sent, so the lease is held although it is no longer wanted.
             let outcome = Outcome::Interrupted(signal);
             return self.end_unused(granted, now, outcome, out);
         }
         if now >= self.fresh_until(&granted) {
-            // A claim can take long, behind a locked row for example. What is used is a lease that still has its time.
+            // A claim can take long, for example because of a locked row. The job needs a lease with enough time left.
             out.push(Action::Renew(
                 granted.grant.term.clone(),
                 self.plan.db_timeout,
@@ -35,7 +35,7 @@ impl Supervisor {
         self.use_it(granted, out)
     }
 
-    /// Until when a grant can be used as it is. A job must not start when a heartbeat is due already.
+    /// Until when a grant can be used without a renewal. A job must not start when a heartbeat is due already.
     fn fresh_until(&self, granted: &Granted) -> BootTime {
         match self.plan.purpose {
             Purpose::Claim => granted.deadline,
@@ -43,7 +43,7 @@ impl Supervisor {
         }
     }
 
-    /// Until when a grant can be used that was renewed because it came late.
+    /// Until when a late grant can be used once it is renewed.
     fn usable_until(&self, renewed: &Granted) -> BootTime {
         match self.plan.purpose {
             Purpose::Claim => renewed.deadline,
@@ -58,8 +58,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether a grant that can't be used may be released unasked. A holder that was named may have had the lease before,
-    /// and a job may be running under it.
+    /// Whether a grant that cannot be used may be released. A holder that was named explicitly may have had the lease
+    /// before, and a job may be running under it.
     fn may_give_back(&self, granted: &Granted) -> bool {
         self.plan.holder_is_fresh || granted.grant.is_new
     }
@@ -69,7 +69,7 @@ impl Supervisor {
         Phase::Starting(granted)
     }
 
-    /// A renewal of a grant that came late is under way.
+    /// Handles an answer while a late grant is being renewed.
     pub(super) fn while_settling(
         &mut self,
         granted: Granted,
@@ -79,7 +79,7 @@ impl Supervisor {
     ) -> Phase {
         match event {
             Event::Renewed(mut renewed) => {
-                // The term is the one that the claim began.
+                // The term is still the one that the claim began.
                 renewed.grant.is_new = granted.grant.is_new;
                 if let Some(signal) = self.interrupted {
                     return self.end_unused(renewed, now, Outcome::Interrupted(signal), out);
@@ -90,7 +90,7 @@ impl Supervisor {
                 }
                 return self.use_it(renewed, out);
             }
-            // Nobody has taken it: only the time was too short. There is nothing left to release.
+            // No one else has claimed it: only the time was too short. There is nothing to release.
             Event::Lost(Loss::Expired) => {
                 out.push(Action::Report(Report::TooSlow));
                 return self.finish(Outcome::Unavailable, out);
@@ -125,7 +125,7 @@ impl Supervisor {
         Phase::Settling(granted)
     }
 
-    /// The watchdog is being armed, and then the job started. Both are answered before anything else is looked at.
+    /// The watchdog is being armed, then the job is started. Both are answered before any other event is handled.
     pub(super) fn while_starting(
         &mut self,
         job: JobPlan,
@@ -189,7 +189,7 @@ impl Supervisor {
         Phase::Starting(granted)
     }
 
-    /// Nobody gets this grant: the lease is released, unless its holder may count on it.
+    /// This grant is not used: the lease is released, unless its holder may rely on it.
     fn end_unused(
         &mut self,
         granted: Granted,
@@ -204,7 +204,7 @@ impl Supervisor {
         }
     }
 
-    /// No job will run under this grant: the lease is released at once.
+    /// No job will run under this grant, so the lease is released at once.
     fn release_unused(
         &mut self,
         granted: Granted,

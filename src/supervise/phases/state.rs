@@ -9,19 +9,19 @@ use crate::job::Signal;
 use crate::supervise::{Action, Granted, JobEnd, OperationFailure, Outcome, Plan};
 use crate::timing::{Ttl, Wait};
 
-/// The decisions of one run, from its first claim to its exit; of `lease claim`, to the grant.
+/// Decides for one run, from its first claim to its exit, or for `lease claim`, until the grant.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     pub(super) plan: Plan,
     pub(super) phase: Phase,
     /// The first signal that asked to end the wait.
     pub(super) interrupted: Option<Signal>,
-    /// How far the job has come.
+    /// The progress of the job.
     pub(super) job_end: JobEnd,
 }
 
 impl Supervisor {
-    /// Nothing was asked yet: the first [`Event::Tick`](crate::supervise::Event::Tick) begins.
+    /// Nothing was requested yet: the first [`Event::Tick`](crate::supervise::Event::Tick) begins.
     #[must_use]
     pub fn new(plan: Plan, now: BootTime) -> Self {
         let claiming = Claiming::new(&plan, now);
@@ -33,7 +33,7 @@ impl Supervisor {
         }
     }
 
-    /// How the job has ended, once the run is done.
+    /// The exit of the run, once it is done.
     #[must_use]
     pub const fn job_end(&self) -> JobEnd {
         self.job_end
@@ -52,7 +52,7 @@ impl Supervisor {
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     Claiming(Claiming),
-    /// A grant that came late is being renewed.
+    /// A late grant is being renewed.
     Settling(Granted),
     Starting(Granted),
     Guarding(Guarding, HeldTerm),
@@ -63,18 +63,18 @@ pub(super) enum Phase {
 /// What a claim knows between two tries.
 #[derive(Clone, Debug)]
 pub(super) struct Claiming {
-    /// Until when somebody else is waited for; `None` for ever.
+    /// Until when to wait for another holder; `None` for ever.
     pub(super) wait_until: Option<BootTime>,
-    /// Until when a failing database is tried again; `None` for ever. A restart of five seconds must not cost the night's run
-    /// of a claim that does not wait, so that one has the time of one operation; a wait is not made longer.
+    /// Until when a failing claim is retried; `None` for ever. Without a wait, this is the time limit of one operation:
+    /// a database restart of five seconds must not make a nightly job miss its run. A wait is not made longer by this.
     pub(super) retry_until: Option<BootTime>,
-    /// Whether an earlier claim may have been applied without an answer. Asking again as the same holder settles it.
+    /// Whether an earlier claim got no answer and may have been applied. Another claim by the same holder settles this.
     pub(super) is_unknown: bool,
-    /// How many tries there were since the last change of the holder.
+    /// The number of tries since the last change of the holder.
     pub(super) looks: u32,
-    /// Whose lease it was said to wait for.
+    /// The holder that the last "waiting" message named.
     pub(super) told_holder: Option<Option<String>>,
-    /// Whether it was said that claims fail.
+    /// Whether failing claims were reported.
     pub(super) told_failure: bool,
     /// The last failure, if the last try failed.
     pub(super) failure: Option<OperationFailure>,
@@ -106,27 +106,27 @@ impl Claiming {
     }
 }
 
-/// A release that goes on until the database has answered, or its time is up.
+/// A release that continues until the database has answered, or until its time is up.
 #[derive(Clone, Debug)]
 pub(super) struct Releasing {
     pub(super) held: HeldTerm,
     pub(super) hold: Duration,
     pub(super) job_end: JobEnd,
-    /// How to exit if nothing turns out to be wrong.
+    /// How to exit if the release finds nothing wrong.
     pub(super) outcome: Outcome,
-    /// Whether an earlier try may have been applied without an answer. A try that was certainly not applied says nothing
-    /// about who ended the term.
+    /// Whether an earlier try got no answer and may have been applied. Of the run's own tries, only this can have ended
+    /// the term.
     pub(super) is_unknown: bool,
     pub(super) failures: u32,
     /// The last failure.
     pub(super) failure: Option<OperationFailure>,
-    /// Whether the term was certain to be unexpired when the release began.
+    /// Whether the term had certainly not expired when the release began.
     pub(super) was_certain: bool,
-    /// When the last try has to be over.
+    /// When the last try must be over.
     pub(super) until: BootTime,
-    /// Until when a signal that asks to leave is not heeded.
+    /// Until when the release continues in spite of a signal that asks to end.
     pub(super) patient_until: BootTime,
-    /// Whether a signal has asked to leave.
+    /// Whether a signal has asked to end.
     pub(super) asked_to_leave: bool,
     /// When to try again, if a try has failed.
     pub(super) next_at: Option<BootTime>,

@@ -55,7 +55,7 @@ fn outcome(actions: &[Action]) -> Option<&Outcome> {
     }
 }
 
-/// Ticks when it is asked for, until something happens; answers when that was.
+/// Sends the ticks that are due until an action follows, and returns when that was.
 fn next(run: &mut Supervisor) -> (BootTime, Vec<Action>) {
     let at = run.next_wakeup().expect("something is due");
     (at, run.handle(at, Event::Tick))
@@ -133,7 +133,7 @@ fn a_database_that_fails_at_the_start_is_tried_again_within_the_time_of_one_oper
 }
 
 #[test]
-fn what_can_not_succeed_is_not_tried_again() {
+fn what_cannot_succeed_is_not_tried_again() {
     for wait in [None, Some(Wait::Forever)] {
         let answer = run(wait).handle(at(0), failed(false, false));
         assert_eq!(outcome(&answer), Some(&Outcome::Unavailable));
@@ -198,7 +198,7 @@ fn a_grant_that_comes_late_is_renewed_before_the_job_starts() {
         late.clone().handle(at(26), Event::Renewed(renewal())),
         [Action::ArmWatchdog(at(86))]
     );
-    // An answer that comes after the time to stop is of no use.
+    // An answer that comes after the time to stop is useless.
     let answer = late.handle(at(77), Event::Renewed(renewal()));
     assert_eq!(reports(&answer), [&Report::TooSlow]);
     assert!(matches!(answer.last(), Some(Action::Release { .. })));
@@ -231,7 +231,7 @@ fn start_heartbeat(took: Duration) -> Action {
 }
 
 #[test]
-fn a_claim_that_took_longer_than_a_heartbeat_is_told_of_once_the_job_runs() {
+fn a_claim_that_took_longer_than_a_heartbeat_is_reported_once_the_job_runs() {
     for (took, told) in [(HEARTBEAT, false), (HEARTBEAT * 2, true)] {
         let mut slow = run(None);
         let mut grant = granted(at(60));

@@ -26,7 +26,7 @@ fn every_signal_is_passed_on_once_and_is_the_jobs_affair() {
 }
 
 #[test]
-fn a_stopped_job_stops_lease_where_a_shell_has_to_see_it() {
+fn a_stopped_job_stops_lease_if_a_shell_must_see_it() {
     let suspend = |signal, whole_group| {
         vec![
             Action::TakeTerminal {
@@ -87,7 +87,7 @@ fn a_neighbour_that_reads_the_terminal_gets_it_until_the_job_wants_it() {
             Action::WakeNeighbours
         ]
     );
-    // The CONT of our own is not passed on, and one of a shell's `fg` leaves the terminal where it is.
+    // Our own CONT is not passed on. A CONT from a shell's `fg` does not move the terminal.
     assert_eq!(run.at(1, Event::Signal(Signal::CONT)), []);
     assert_eq!(
         run.at(2, Event::Signal(Signal::CONT)),
@@ -143,7 +143,7 @@ fn a_ctrl_c_that_only_the_job_saw_is_passed_up() {
         whole_group
     };
     assert!(whole(&mut Drive::new(), dies.clone()));
-    // The group of lease has no part in what was sent to lease alone, or to a job in the background.
+    // A signal that was sent to lease alone, or to a job in the background, is not sent to the group of lease.
     let mut told = Drive::new();
     told.at(1, Event::Signal(Signal::INT));
     assert!(!whole(&mut told, dies));

@@ -1,4 +1,4 @@
-//! One rule, one test: what the job has left in its group, and what proves that nothing of it acts any more.
+//! What the job has left in its group, and what proves that nothing of it acts any more: one test for each rule.
 
 use std::time::Duration;
 
@@ -80,13 +80,13 @@ fn a_renewal_before_the_first_look_is_answered_moves_the_deadline_for_the_watchd
 }
 
 #[test]
-fn a_look_that_finds_nobody_alive_ends_nothing_before_the_group_was_killed() {
+fn a_look_that_finds_no_live_process_ends_nothing_before_the_kill() {
     let mut run = Drive::new();
     run.at(1, ENDED);
-    // Who was missed gets its TERM, and nothing is said.
+    // A process that the look missed gets its TERM. Nothing is reported.
     assert_eq!(run.at(1, Event::Leftovers(ZOMBIES)), stop(11));
     assert_eq!(run.at(2, Event::Tick), [Action::LookAtLeftovers]);
-    // A second time: KILL, and a look after it.
+    // The second time, KILL is sent, and a look follows.
     assert_eq!(
         run.at(2, Event::Leftovers(ZOMBIES)),
         [Action::Signal(Signal::KILL)]
@@ -96,7 +96,7 @@ fn a_look_that_finds_nobody_alive_ends_nothing_before_the_group_was_killed() {
 }
 
 #[test]
-fn a_group_that_was_seen_empty_and_is_not_gets_its_grace_and_is_named() {
+fn a_group_that_wrongly_looked_empty_gets_its_grace_and_is_reported() {
     let mut run = Drive::new();
     run.at(1, ENDED);
     run.at(1, Event::Leftovers(ZOMBIES));
@@ -121,7 +121,7 @@ fn an_answer_to_a_look_from_before_the_kill_proves_nothing() {
     let mut run = Drive::new();
     run.at(5, Event::Lost(Loss::NoRow));
     run.at(14, ENDED);
-    // The look was asked for at 14, and its answer is handled after the KILL of 15.
+    // The look was requested at 14, and its answer is handled after the KILL at 15.
     let answer = run.at(15, Event::Leftovers(ZOMBIES));
     assert_eq!(answer[..2], killed());
     assert!(!run.supervisor.is_done());
@@ -139,7 +139,7 @@ fn a_killed_job_of_which_only_zombies_are_left_ends_its_run_at_the_first_look() 
 }
 
 #[test]
-fn what_can_not_be_counted_is_named_without_a_number_and_given_a_second_after_its_kill() {
+fn leftovers_that_cannot_be_counted_are_reported_without_a_number_and_get_a_second_after_kill() {
     let mut run = Drive::new();
     run.at(1, ENDED);
     assert_eq!(run.at(1, Event::Leftovers(UNKNOWN)), stop(11));
@@ -161,7 +161,7 @@ fn what_can_not_be_counted_is_named_without_a_number_and_given_a_second_after_it
 }
 
 #[test]
-fn zombies_out_of_reach_are_looked_at_for_a_second_and_who_is_alive_begins_it_anew() {
+fn zombies_out_of_reach_are_watched_for_a_second_and_a_live_process_restarts_it() {
     let mut run = Drive::new();
     run.at(1, ENDED);
     run.at(1, Event::Leftovers(STRANGE_ZOMBIES));
@@ -199,7 +199,7 @@ fn int_or_term_kills_what_is_left_at_once() {
         run.at(2, Event::Signal(Signal::TERM)),
         [vec![Action::LookAtLeftovers], killed_of(Some(2), false)].concat()
     );
-    // That look was asked for before.
+    // That look was requested before the KILL.
     assert_eq!(
         run.at(2, Event::Leftovers(ZOMBIES)),
         [Action::Signal(Signal::KILL)]

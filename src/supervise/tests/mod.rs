@@ -1,4 +1,4 @@
-//! The rules one by one, and then all of them at once over every pair of events in every phase.
+//! Each rule has a test. Then all rules are checked at once, over every pair of events in every phase.
 
 mod claiming;
 mod job_control;
@@ -29,7 +29,7 @@ const fn at(seconds: u64) -> BootTime {
     BootTime::from_nanos((1_000 + seconds) * 1_000_000_000)
 }
 
-/// So many live processes, none of them new.
+/// This many live processes, none of them new.
 const fn alive(count: usize) -> Leftovers {
     Leftovers::Alive { count, newest: 7 }
 }
@@ -42,7 +42,7 @@ fn term() -> Term {
     }
 }
 
-/// A grant or a renewal that is good until `deadline`, and was asked for a ttl before.
+/// A grant or a renewal that is valid until `deadline`, and was requested a ttl earlier.
 fn granted(deadline: BootTime) -> Granted {
     Granted {
         grant: Grant {
@@ -58,7 +58,7 @@ fn granted(deadline: BootTime) -> Granted {
     }
 }
 
-/// The row of a lease that somebody else holds for another thirty seconds.
+/// The row of a lease that another holder has for thirty more seconds.
 fn held_row(holder: &str) -> Row {
     Row::read(
         ("k".to_owned(), holder.to_owned(), Fence::from_row(9)),
@@ -68,7 +68,7 @@ fn held_row(holder: &str) -> Row {
     )
 }
 
-/// A renewal that is good until then.
+/// A renewal that is valid until then.
 fn renewed(deadline: BootTime) -> Event {
     Event::Renewed(granted(deadline))
 }
@@ -94,7 +94,7 @@ fn for_a_job(on_loss: OnLoss) -> Purpose {
     })
 }
 
-/// A run whose job has just been started, under a lease that is good for a ttl from now on.
+/// A run whose job has just been started, under a lease that is valid for a ttl from now on.
 fn supervisor(on_loss: OnLoss) -> Supervisor {
     let mut supervisor = Supervisor::new(plan(for_a_job(on_loss), None), at(0));
     for event in [
@@ -108,7 +108,7 @@ fn supervisor(on_loss: OnLoss) -> Supervisor {
     supervisor
 }
 
-/// The deadline that the watchdog is told by these actions.
+/// The deadline that these actions send to the watchdog.
 fn told(actions: &[Action]) -> Option<BootTime> {
     actions.iter().find_map(|action| {
         if let Action::TellWatchdog(WatchdogOrder::Deadline(at))
@@ -121,7 +121,7 @@ fn told(actions: &[Action]) -> Option<BootTime> {
     })
 }
 
-/// Feeds events and keeps the last answer.
+/// Passes in events and keeps the last actions.
 struct Drive {
     supervisor: Supervisor,
 }
@@ -139,7 +139,7 @@ impl Drive {
         }
     }
 
-    /// The watchdog is told at once what it is to be told.
+    /// The watchdog receives every order at once.
     fn at(&mut self, seconds: u64, event: Event) -> Vec<Action> {
         let mut actions = self.supervisor.handle(at(seconds), event);
         if let Some(deadline) = told(&actions) {
@@ -151,12 +151,12 @@ impl Drive {
         actions
     }
 
-    /// Nothing of the job is left: checks what that calls for, lets the release succeed, and answers how the run ends.
+    /// Nothing of the job is left: checks the actions, lets the release succeed, and returns how the run ends.
     fn end(&mut self, seconds: u64, release: bool) -> Outcome {
         self.end_with(seconds, Leftovers::Empty, release)
     }
 
-    /// As [`Drive::end`], if this is what the last look has found.
+    /// As [`Drive::end`], if this is the result of the last look.
     fn end_with(&mut self, seconds: u64, found: Leftovers, release: bool) -> Outcome {
         let mut actions = self.at(seconds, Event::Leftovers(found));
         let helpers = [Action::StopHeartbeat, Action::DismissWatchdog];

@@ -1,4 +1,4 @@
-//! Every pair of events, in every phase, with every step of time between them that matters; and long random rows.
+//! Every pair of events, in every phase, with every relevant step of time between them, and long random sequences.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::job::{Ended, Foreground, Leftovers, OnLoss, Signal};
 use crate::lease::{Loss, Release};
 use crate::timing::Wait;
 
-/// Every kind of event, with the variations that are treated differently.
+/// Every kind of event, in all variations that are handled differently.
 fn events(now: BootTime) -> Vec<Event> {
     let exit = |ended| Event::JobExited(ended, Foreground::Job);
     let mut all = vec![
@@ -74,11 +74,11 @@ fn held(holder: &str) -> ClaimAnswer {
     ClaimAnswer::Held(row, at(0))
 }
 
-/// What the database says, well and badly.
+/// The answers of the database, good and bad.
 fn answers(now: BootTime) -> Vec<Event> {
     let mut all: Vec<Event> = [
         ClaimAnswer::Granted(granted(now + TTL)),
-        // It was asked for more than a heartbeat ago.
+        // It was requested more than a heartbeat ago.
         ClaimAnswer::Granted(granted(now + TTL / 2)),
         held("other"),
         held("outer"),
@@ -102,7 +102,7 @@ fn answers(now: BootTime) -> Vec<Event> {
     all
 }
 
-/// What looks can find when the run may end.
+/// What a look can find when the run may end.
 const ENDS: [Leftovers; 4] = [
     Leftovers::Empty,
     Leftovers::OnlyZombies { reached: true },
@@ -110,7 +110,7 @@ const ENDS: [Leftovers; 4] = [
     Leftovers::Unknown { reached: true },
 ];
 
-/// Nothing, a moment, a grace, up to the stop, and past everything.
+/// No time, a moment, a grace period, up to the stop, and beyond every limit.
 const STEPS: [Duration; 5] = [
     Duration::ZERO,
     Duration::from_millis(3),
@@ -119,7 +119,7 @@ const STEPS: [Duration; 5] = [
     Duration::from_secs(900),
 ];
 
-/// A run in each phase, by each way into it.
+/// A run in each phase, reached in every way.
 fn phases(on_loss: OnLoss) -> Vec<Witness> {
     let exit = || Event::JobExited(Ended::Code(1), Foreground::Other);
     let lost = || Event::Lost(Loss::NoRow);
@@ -169,7 +169,7 @@ fn phases(on_loss: OnLoss) -> Vec<Witness> {
     witnesses
 }
 
-/// A run before its job has started, or after its end: by each way into it.
+/// A run before its job has started, or after its end, reached in every way.
 fn without_a_job(on_loss: OnLoss) -> Vec<Witness> {
     let moment = Duration::from_millis(5);
     let ask = || (moment, Event::Tick);
@@ -235,7 +235,7 @@ fn every_pair_of_events_in_every_phase_keeps_every_rule() {
 }
 
 #[test]
-fn long_rows_of_events_keep_every_rule() {
+fn long_sequences_of_events_keep_every_rule() {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..20_000_usize {
         let on_loss = if round % 4 == 0 {
@@ -248,12 +248,12 @@ fn long_rows_of_events_keep_every_rule() {
             1 => Witness::new(on_loss, Starts::Works, None),
             _ => Witness::new(on_loss, Starts::Works, Some(Wait::Forever)),
         };
-        // Now and then the process is stopped before it tells the watchdog.
+        // Sometimes the process is stopped before it sends the watchdog its order.
         if random.usize(..4) == 0 {
             witness.told_after = STEPS[random.usize(..STEPS.len())];
         }
         for _ in 0..random.usize(1..20) {
-            // Mostly short steps, so that a row gets through more than one phase.
+            // Most steps are short, so that a sequence gets through more than one phase.
             let step = STEPS[random.usize(..STEPS.len()).min(random.usize(..STEPS.len()))];
             let all = events(witness.now + step);
             let event = all[random.usize(..all.len())].clone();

@@ -1,4 +1,4 @@
-//! One rule, one test: the release at the end of a run.
+//! The release at the end of a run: one test for each rule.
 
 use super::super::{
     Action, Event, JobEnd, NotReleased, OperationFailure, Outcome, ReleaseAnswer, Report,
@@ -7,7 +7,7 @@ use super::{DB_TIMEOUT, Drive, at};
 use crate::job::{Ended, Foreground, Leftovers, Signal};
 use crate::lease::{Loss, Release};
 
-/// A run whose job has ended with 7, at one second, and whose release is under way.
+/// A run whose job has ended with exit code 7, at one second, and whose release is under way.
 fn releasing(mut run: Drive) -> Drive {
     run.at(1, Event::JobExited(Ended::Code(7), Foreground::Other));
     let answer = run.at(1, Event::Leftovers(Leftovers::Empty));
@@ -32,7 +32,7 @@ const AS_JOB: Outcome = Outcome::AsJob {
     whole_group: false,
 };
 
-/// Fails once and is asked again.
+/// Fails once and is retried.
 fn failed_once(is_unknown: bool) -> Drive {
     let mut run = releasing(Drive::new());
     assert_eq!(run.at(1, failed(is_unknown)), []);
@@ -43,7 +43,7 @@ fn failed_once(is_unknown: bool) -> Drive {
 }
 
 #[test]
-fn a_lease_that_was_lost_before_the_release_is_told_whatever_failed_first() {
+fn a_lease_that_was_lost_before_the_release_is_reported_whatever_failed_first() {
     let end = JobEnd::Ended(Ended::Code(7));
     for was_applied_to_nothing in [false, true] {
         for (answer, loss) in [

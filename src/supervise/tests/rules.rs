@@ -1,4 +1,4 @@
-//! One rule, one test: what a lease is worth to a job, and the job's end.
+//! The lease of a running job, and the job's end: one test for each rule.
 
 use super::super::{Action, Event, Outcome, Reason, Report, WatchdogOrder};
 use super::{Drive, GRACE, at, renewed};
@@ -52,7 +52,7 @@ fn the_lease_is_released_when_the_job_is_reaped_and_its_group_is_empty() {
 }
 
 #[test]
-fn a_taken_lease_stops_the_job_and_is_never_released() {
+fn a_lost_lease_stops_the_job_and_is_never_released() {
     let mut run = Drive::new();
     let lost = Report::Lost(Reason::Over(Loss::NoRow));
     assert_eq!(run.at(5, Event::Lost(Loss::NoRow)), stop_and(15, lost));
@@ -95,8 +95,8 @@ fn a_renewal_that_is_seen_after_the_time_to_stop_comes_too_late() {
 }
 
 #[test]
-fn a_renewal_counts_once_the_watchdog_was_told_of_it_in_time() {
-    // By the old deadline it begins to stop the job at 50, and can't be told otherwise afterwards.
+fn a_renewal_counts_once_the_watchdog_got_it_in_time() {
+    // By the old deadline, it begins to stop the job at 50, and no later order can change that.
     let mut run = Drive::new();
     let told = |run: &mut Drive, seconds, deadline| {
         run.supervisor
@@ -114,7 +114,7 @@ fn a_renewal_counts_once_the_watchdog_was_told_of_it_in_time() {
 }
 
 #[test]
-fn a_watchdog_that_dies_before_it_was_told_of_a_renewal_is_replaced_by_one_that_knows_it() {
+fn a_watchdog_that_dies_before_it_got_a_renewal_is_replaced_by_one_that_knows_it() {
     let mut run = Drive::new();
     run.supervisor.handle(at(20), renewed(at(80)));
     let answer = run.at(21, Event::WatchdogDied);
@@ -126,14 +126,14 @@ fn a_watchdog_that_dies_before_it_was_told_of_a_renewal_is_replaced_by_one_that_
 }
 
 #[test]
-fn a_thawed_lease_finds_its_job_dead_and_says_that_the_lease_is_lost() {
+fn a_resumed_lease_finds_its_job_dead_and_says_that_the_lease_is_lost() {
     let mut run = Drive::new();
     let answer = run.at(
         300,
         Event::JobExited(Ended::Signal(Signal::KILL), Foreground::Other),
     );
     assert!(answer.contains(&Action::Report(Report::Lost(Reason::NotRenewed(None)))));
-    // The watchdog has killed it, if somebody had to.
+    // If the job had to be killed, the watchdog did it.
     let is_kill = |action: &Action| matches!(action, Action::Report(Report::Killed { .. }));
     assert!(!answer.iter().any(is_kill));
     assert_eq!(run.end(300, false), Outcome::Lost);
@@ -170,7 +170,7 @@ fn failing_renewals_are_reported_when_they_begin_and_when_they_end() {
 }
 
 #[test]
-fn a_job_that_may_outlive_its_lease_is_told_nothing_and_the_loss_is_reported_once() {
+fn a_job_that_may_outlive_its_lease_gets_no_signal_and_the_loss_is_reported_once() {
     let mut run = Drive::running_on();
     assert_eq!(run.supervisor.next_wakeup(), None);
     assert_eq!(run.at(500, Event::Tick), []);
@@ -202,7 +202,7 @@ fn int_or_term_cuts_a_stop_short() {
 }
 
 #[test]
-fn a_heartbeat_or_a_watchdog_that_can_not_be_had_stops_the_job_and_releases() {
+fn a_heartbeat_or_a_watchdog_that_cannot_be_started_stops_the_job_and_releases() {
     for (event, report) in [
         (
             Event::NoHeartbeat("EAGAIN".to_owned()),
@@ -221,7 +221,7 @@ fn a_heartbeat_or_a_watchdog_that_can_not_be_had_stops_the_job_and_releases() {
 }
 
 #[test]
-fn a_dead_watchdog_is_replaced_and_told_what_the_old_one_knew() {
+fn a_dead_watchdog_is_replaced_by_one_that_gets_the_same_order() {
     let mut run = Drive::new();
     assert_eq!(
         run.at(3, Event::WatchdogDied),

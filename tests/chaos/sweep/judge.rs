@@ -73,7 +73,7 @@ pub(super) fn violations(key: &str, journal: &Journal, out: &Output) -> Vec<Stri
     let done = notes.iter().any(|note| note == "done");
     let says = |part: &str| out.stderr.contains(part);
     let unreleased = says("cannot release") || says("it is unknown whether");
-    // Nobody but the run itself releases.
+    // Only the run itself releases.
     let released = history.windows(2).any(|two| {
         is_first(&two[0].holder) && two[1].holder.is_empty() && two[1].since < two[0].expires_at
     });
@@ -88,8 +88,8 @@ pub(super) fn violations(key: &str, journal: &Journal, out: &Output) -> Vec<Stri
             {
                 found.push("code 0, and a loss".to_owned());
             }
-            // On a busy machine a release may reach the row after the expiry. It is one all the same if nobody came between:
-            // the job was done in time, which is judged above.
+            // On a busy machine a release may reach the row after the expiry. It is still one if no other holder came
+            // between: the job was done in time, which is judged above.
             let released_late = history
                 .windows(2)
                 .any(|two| is_first(&two[0].holder) && two[1].holder.is_empty());
@@ -110,7 +110,7 @@ pub(super) fn violations(key: &str, journal: &Journal, out: &Output) -> Vec<Stri
         }
         code => found.push(format!("code {code:?}")),
     }
-    // Nobody but the clock ends this lease, and no job is at work then.
+    // Only the clock ends this lease, and no job is at work then.
     if says("lost before the job ended") || says("lost before signal") {
         found.push("the lease was not lost before the job ended".to_owned());
     }

@@ -26,8 +26,8 @@ use self::one::{Came, Case, one};
 use crate::support::tracer::Point;
 use crate::support::{lock, skip};
 
-/// How many places are held at the same time, by all tests of the sweep together. Most of the time each of them waits for an
-/// expiry; with more of them, this machine could not renew in time whom nobody has frozen.
+/// How many places are held at the same time, by all tests of the sweep together. Most of the time each of them waits
+/// for an expiry; with more of them, this machine could not renew the leases of the runs that are not frozen in time.
 const LANES: usize = 24;
 
 /// How many places are held now, and news of that.
@@ -53,7 +53,7 @@ impl Drop for Lane {
     }
 }
 
-/// All places of a run that nobody freezes; `None` if nothing can be traced.
+/// All places of a run that is not frozen; `None` if nothing can be traced.
 fn places(case: Case) -> Option<Vec<Point>> {
     let (came, violations) = one(case, None);
     assert_eq!(
@@ -131,7 +131,7 @@ fn a_lease_that_is_frozen_while_its_job_has_left_something_keeps_its_promises() 
 }
 
 #[test]
-fn a_lease_that_is_frozen_for_less_than_its_time_tells_of_the_job_that_was_stopped() {
+fn a_lease_that_is_frozen_for_less_than_its_time_reports_that_the_job_was_stopped() {
     sweep(Case::LeaseForLess, 32);
 }
 
@@ -179,7 +179,7 @@ fn a_lease_that_is_frozen_as_it_replaces_its_watchdog_leaves_no_job_without_one(
 }
 
 #[test]
-fn a_watchdog_that_is_frozen_after_a_look_into_its_pipe_heeds_what_is_said_meanwhile() {
+fn a_watchdog_that_is_frozen_after_reading_its_pipe_follows_an_order_that_came_meanwhile() {
     std::thread::scope(|scope| {
         // The watchdog hears of its deadline, of the job, and of the first renewal.
         for time in 1..=7 {

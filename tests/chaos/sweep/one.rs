@@ -20,7 +20,7 @@ tick $2 & tick $1; echo done >>$0; exit 0"#;
 const DEAF: &str = "";
 const TIDY: &str = "exit 0";
 
-/// How long a process is frozen for whose lease nobody else will get: longer than the ttl.
+/// How long a process is frozen if no other holder gets its lease: longer than the ttl.
 const LONG: Duration = Duration::from_millis(3400);
 
 /// Between two looks.
@@ -39,7 +39,7 @@ pub(super) enum Case {
     Bereft,
     /// The child before it is the job.
     Child,
-    /// The watchdog. Nobody is told.
+    /// The watchdog. No process is notified.
     Watchdog,
     /// The watchdog, by STOP, which `lease` is told.
     StoppedWatchdog,

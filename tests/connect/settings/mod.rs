@@ -172,7 +172,7 @@ fn a_refused_login_names_the_user_and_the_database() {
 }
 
 #[test]
-fn a_role_that_cannot_connect_to_the_database_is_told_the_missing_grant() {
+fn an_error_for_a_role_that_cannot_connect_to_the_database_names_the_missing_grant() {
     SERVER.psql("create database closed");
     SERVER.psql("revoke connect on database closed from public");
     let given = format!(

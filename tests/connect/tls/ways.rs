@@ -180,6 +180,6 @@ fn the_new_settings_of_libpq_16_and_17_take_effect() {
     // The private authority is not one of the system's.
     refused("sslrootcert=system", "");
     refused("sslrootcert=system sslmode=require", "verify-full");
-    // A server before version 17 closes such a connection.
+    // A server before version 17 closes the connection.
     refused("sslnegotiation=direct sslmode=require", "");
 }

@@ -12,7 +12,7 @@ use super::{dir, run, stands};
 use crate::page::recipe;
 use crate::support::{LIMIT, Lease, programs, until};
 
-/// Writes once, with a umask that the recipe has to heed.
+/// Writes once, with a umask that the recipe must respect.
 fn script() -> String {
     format!(
         "umask 027\n{}\necho contents | publish report.txt",
@@ -88,7 +88,7 @@ fn where_no_fence_is_found_nothing_is_written_and_nothing_is_called_stale() {
 }
 
 #[test]
-fn what_is_no_fence_publishes_nothing() {
+fn a_text_that_is_not_a_fence_publishes_nothing() {
     let dir = dir();
     for fence in [
         "",
@@ -111,7 +111,7 @@ fn what_is_no_fence_publishes_nothing() {
 
 /// A user who may replace the file but not read it. Tests that don't run as root have no second user; theirs may not read it either.
 #[test]
-fn a_file_that_this_user_can_not_read_is_not_taken_for_a_missing_one() {
+fn a_file_that_this_user_cannot_read_is_not_taken_for_a_missing_one() {
     let dir = dir();
     let file = dir.path().join("report.txt");
     set_mode(dir.path(), 0o777);
@@ -186,7 +186,7 @@ fn a_writer_that_is_ended_by_a_signal_leaves_nothing_behind() {
         };
         until("it has begun to write", || written() > 0);
         killpg(Pid::from_raw(writer.pid()), signal).expect("a signal");
-        // Whoever makes the contents belongs to the job, too, and is ended by the same signal.
+        // The process that makes the contents belongs to the job too, and is ended by the same signal.
         writer.close_input();
         assert!(!writer.wait_exit(LIMIT).success(), "{signal}");
         until("its file is gone", || names(dir.path()).is_empty());
@@ -194,7 +194,7 @@ fn a_writer_that_is_ended_by_a_signal_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_lock_that_somebody_keeps_is_told_and_nothing_is_written() {
+fn a_lock_that_is_kept_is_reported_and_nothing_is_written() {
     let dir = dir();
     let holder = Lease::program("sh")
         .args([

@@ -30,8 +30,8 @@ fn run(script: &str, fence: Option<i64>, dir: &Path, environment: &[(&str, Strin
     command.output().expect("sh")
 }
 
-/// The order of events that every recipe has to stand, with the contents of the resource after each. `stale` is the exit code
-/// of a stale fence.
+/// The sequence of events that every recipe must withstand, with the contents of the resource after each. `stale` is
+/// the exit code of a stale fence.
 fn stands(
     script: &str,
     stale: i32,
@@ -225,7 +225,7 @@ fn a_sql_table_without_the_function() {
 }
 
 #[test]
-fn a_sql_table_that_can_not_be_asked_calls_no_fence_stale() {
+fn a_sql_table_that_cannot_be_read_calls_no_fence_stale() {
     let resource = Resource::bare();
     let script = recipe("sql");
     let fails = |fence: &str, port: Option<&str>| {
@@ -240,7 +240,7 @@ fn a_sql_table_that_can_not_be_asked_calls_no_fence_stale() {
     for (fence, port, code) in [
         ("5", Some("1"), 2),
         ("''", None, 1),
-        // There is no such table yet.
+        // The table does not exist yet.
         ("5", None, 3),
     ] {
         let (ended, said) = fails(fence, port);

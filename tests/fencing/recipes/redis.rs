@@ -72,7 +72,7 @@ fn a_value_and_its_fence() {
     let environment = [("PATH", format!("{}:{path}", redis.dir.path().display()))];
     let script = recipe("redis");
     let contents = || redis.ask(&["MGET", "{report}", "{report}:fence"]);
-    // What is no fence, neither first nor later.
+    // A text that is not a fence is refused, as the first fence and later.
     let refuses_what_is_no_fence = || {
         let before = contents();
         for fence in [

@@ -157,7 +157,7 @@ impl<'a> Hand<'a> {
 }
 
 /// One `lease run` whose job writes, waits, and writes again. Every other one stands still in between, with all its
-/// processes, until somebody with a newer fence has written.
+/// processes, until a holder of a newer fence has written.
 pub(super) fn run(scene: &Scene, random: &mut Rng) {
     let asked = scene.history.now();
     let run = start(scene);
@@ -194,7 +194,7 @@ pub(super) fn run(scene: &Scene, random: &mut Rng) {
     }
 }
 
-/// Returns how often a run had written when somebody with a newer fence had. `None` if all ended before that.
+/// Returns how often a run had written when a holder of a newer fence had. `None` if all ended before that.
 fn freeze(scene: &Scene, run: &Running, fence: i64) -> Option<i64> {
     let is_overtaken = || scene.history.newest_write() > fence;
     run.freeze();

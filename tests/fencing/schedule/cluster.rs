@@ -45,7 +45,7 @@ impl Cluster {
         leases_at(&self.url())
     }
 
-    /// What somebody else does to the row. Whether it was done: now and then there is no server to do it.
+    /// What another client does to the row. Whether it was done: now and then there is no server to do it.
     pub(super) fn sql(&self, sql: &str) -> bool {
         Client::connect(&self.url(), NoTls)
             .is_ok_and(|mut client| client.batch_execute(sql).is_ok())

@@ -86,7 +86,7 @@ impl History {
         self.rounds.load(Ordering::SeqCst)
     }
 
-    /// Takes turns until somebody ends it; a panic does, so that one who has failed is not waited for.
+    /// Takes turns until it is ended. A panic ends it, so that the others do not wait for a client that has failed.
     pub(super) fn rounds_of(&self, mut turn: impl FnMut()) {
         let _ends = Ends(self);
         while !self.is_over() {
@@ -99,7 +99,7 @@ impl History {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// Waits for a fact that the turns bring about, and not on when somebody's turn has failed.
+    /// Waits for a fact that the turns bring about. The wait ends if a turn has failed.
     pub(super) fn await_or_fail(&self, what: &str, mut fact: impl FnMut() -> bool) {
         until_within(what, LIMIT * 4, || {
             assert!(!self.is_over(), "somebody has failed, see above");

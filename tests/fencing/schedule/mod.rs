@@ -21,7 +21,7 @@ const ROUNDS: u32 = 1_000;
 /// How often a standby takes over, spread over the rounds.
 const FAILOVERS: u32 = 5;
 
-/// What has to happen once at least.
+/// What must happen at least once.
 const KINDS: [&str; 11] = [
     "terms",
     "claims in vain",

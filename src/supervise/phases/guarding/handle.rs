@@ -1,4 +1,4 @@
-//! One event at a time: the clock, the lease, and the stop of the job.
+//! Handles one event at a time: the clock, the lease, and the stop of the job.
 
 use super::state::{Fate, Finish, Guarding, Stage};
 use super::stop::Stop;
@@ -8,25 +8,26 @@ use crate::job::{Ended, Foreground, Signal};
 use crate::supervise::{Action, Event, Reason, Report, WatchdogOrder};
 
 impl Guarding {
-    /// Decides what `event`, seen at `now`, calls for. Answers how the run ends once nothing of the job is left.
+    /// Decides what to do about `event`, seen at `now`. Returns how the run ends once nothing of the job is left.
     pub(in crate::supervise::phases) fn handle(
         &mut self,
         now: BootTime,
         event: Event,
         out: &mut Vec<Action>,
     ) -> Option<Finish> {
-        // Before the clock, which may send the KILL or ask for another look: an answer is one to the look before that.
+        // Handled before the clock, which may send the KILL or request another look. This answer belongs to the earlier
+        // look.
         let looked_after_kill = self.has_asked_after_kill();
-        // The clock comes first: whatever is asked for, a job past its deadline is not given the terminal, continued or
-        // signalled as if nothing had happened, and one found dead by a thawed `lease` was stopped by the watchdog. A
-        // renewal that is seen, or passed on, after the time to stop has come is too late: the watchdog may have begun.
+        // The clock comes first. A job past its deadline must not be given the terminal, continued or signalled as if
+        // nothing had happened. If a resumed `lease` finds its job dead, the watchdog has stopped it. A renewal that is
+        // seen or sent to the watchdog after the time to stop is too late: the watchdog may have begun.
         self.look_at_the_clock(now, out);
         match event {
             Event::JobExited(ended, foreground) => self.job_exited(ended, foreground, out),
             Event::JobStopped(signal, foreground) => {
                 self.job_stopped(signal, foreground, out);
             }
-            // Whoever continued it meant the job alone; if it was the terminal's user, `lease` got the same signal.
+            // The CONT was meant for the job alone. If it came from the terminal's user, `lease` got the same signal.
             Event::JobContinued => self.stopped = false,
             Event::Leftovers(found) => {
                 return self.leftovers(now, found, looked_after_kill, out);
@@ -54,9 +55,9 @@ impl Guarding {
 
     fn look_at_the_clock(&mut self, now: BootTime, out: &mut Vec<Action>) {
         let trusted_until = match self.stage {
-            // The grace has to fit between the last moment of trust and the deadline.
+            // The grace period must fit between the time to stop and the deadline.
             Stage::Running => self.deadline - self.grace,
-            // What is being stopped already has until its KILL, which is never after the deadline.
+            // A job that is being stopped already has time until its KILL, which is never after the deadline.
             Stage::Stopping(_) | Stage::Sweeping(_) => self.deadline,
             Stage::Done => return,
         };
@@ -71,14 +72,15 @@ impl Guarding {
         }
     }
 
-    /// The lease is no longer ours: once, and for good.
+    /// Records that the lease is lost. This happens at most once.
     fn lose(&mut self, now: BootTime, reason: Reason, out: &mut Vec<Action>) {
         if !self.held || self.is_done() {
             return;
         }
         self.held = false;
         if self.enforces() {
-            // Also where the job has ended by itself but left others behind: its lease ended before all of it did.
+            // This also applies if the job has ended by itself but left processes behind: the lease ended before all of
+            // them did.
             self.fate = Fate::Lost;
             self.begin_stop(now, out);
             out.push(Action::Report(Report::Lost(reason)));
@@ -87,7 +89,8 @@ impl Guarding {
         }
     }
 
-    /// TERM, CONT, and KILL at the end of the grace; nothing if that is under way already.
+    /// Sends TERM and CONT, and plans the KILL for the end of the grace period. Does nothing if a stop is under way
+    /// already.
     pub(super) fn begin_stop(&mut self, now: BootTime, out: &mut Vec<Action>) {
         let kill_at = if self.enforces() {
             (now + self.grace).min(self.deadline)
@@ -105,7 +108,7 @@ impl Guarding {
             Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => return,
         }
         if self.enforces() {
-            // Before the TERM, so that the watchdog, whose own stop is about to begin, does not send another one.
+            // Sent before the TERM: the watchdog may be about to begin its own stop, and must not send a second TERM.
             out.push(Action::TellWatchdog(WatchdogOrder::KillAt(kill_at)));
         }
         out.push(Action::Signal(Signal::TERM));
@@ -119,7 +122,7 @@ impl Guarding {
             Stage::Stopping(stop) => Some(stop),
             Stage::Sweeping(_) | Stage::Done => return,
         };
-        // A job that a signal ended had no chance to set the terminal right; bash(1) does it then, too.
+        // A job that was ended by a signal could not restore the terminal's modes. bash(1) restores them then, too.
         out.push(Action::TakeTerminal {
             restore_modes: matches!(ended, Ended::Signal(_)),
         });
@@ -133,7 +136,7 @@ impl Guarding {
         if !self.held || self.is_done() {
             return;
         }
-        // A first look at what the job has left may take long, and nothing is being stopped before its answer.
+        // The first look at what the job has left may take long, and nothing is being stopped before its answer.
         let is_being_stopped = match self.stage {
             Stage::Running => false,
             Stage::Sweeping(sweep) => sweep.stop.is_some(),
@@ -143,7 +146,7 @@ impl Guarding {
             self.renewed = Some(deadline);
             out.push(Action::TellWatchdog(WatchdogOrder::Deadline(deadline)));
         } else {
-            // A renewal keeps the lease for as long as the stop takes; it does not take the stop back.
+            // A renewal keeps the lease while the job is being stopped. It does not cancel the stop.
             self.deadline = deadline;
         }
         if self.failing.take().is_some() {
@@ -152,7 +155,7 @@ impl Guarding {
     }
 
     fn watchdog_told(&mut self, deadline: BootTime) {
-        // If it is lost, the watchdog may have begun to stop the job before it was told.
+        // If the lease is lost, the watchdog may have begun to stop the job before it got the new deadline.
         if self.held {
             self.deadline = deadline;
             self.renewed = None;

@@ -1,4 +1,4 @@
-//! What a look at the leftovers calls for, and the end of the run.
+//! What to do after a look at the leftovers, and the end of the run.
 
 use super::state::{Fate, Finish, Guarding, Stage};
 use super::sweep::Sweep;
@@ -7,7 +7,7 @@ use crate::job::{Leftovers, Signal};
 use crate::supervise::{Action, JobEnd, Outcome};
 
 impl Guarding {
-    /// Whether the answer to a look is awaited that was asked for after the KILL.
+    /// Whether the pending look was requested after the KILL.
     pub(super) const fn has_asked_after_kill(&self) -> bool {
         match self.stage {
             Stage::Sweeping(sweep) => sweep.has_asked_after_kill(),
@@ -15,7 +15,7 @@ impl Guarding {
         }
     }
 
-    /// A look has found this.
+    /// Handles the result of a look.
     pub(super) fn leftovers(
         &mut self,
         now: BootTime,
@@ -34,12 +34,13 @@ impl Guarding {
         let none_before = sweep.found.is_some_and(none_seen);
         let report = sweep.note(now, found);
         if sweep.stop.is_none() {
-            // Also if nobody alive was seen: who was missed gets its TERM, and to a zombie it is nothing.
+            // This happens even if no live process was seen: a process that the look missed gets its TERM, and a zombie
+            // ignores it.
             self.begin_stop(now, out);
         } else if sweep.is_killed() {
             out.push(Action::Signal(Signal::KILL));
         } else if none_before && none_seen(found) {
-            // Zombies, it seems. The proof needs the KILL.
+            // Apparently only zombies are left. The proof needs the KILL.
             sweep.kill(now, out);
         }
         out.extend(report.map(Action::Report));

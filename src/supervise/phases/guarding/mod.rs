@@ -1,4 +1,4 @@
-//! While the job, or something of it, is there.
+//! From the start of the job until nothing of it is left.
 //!
 //! | stage | what it means | what ends it |
 //! |---|---|---|
@@ -7,10 +7,11 @@
 //! | sweeping | the job is reaped; others of its group may be left | the proof that nothing of its group acts any more |
 //! | done | nothing of the job is left | |
 //!
-//! No run ends on a look that finds nobody alive: a group that keeps forking can look like that (`process::group` has the
-//! argument). It ends if the kernel says that the group is empty, or if a look that began after a KILL finds nothing but
-//! zombies. So a group of which nothing is to be seen twice in a row gets its KILL at once. Where not even that is a proof,
-//! since /proc is not there or a zombie has another user, the looks have to find the same for a second after the KILL.
+//! A look that finds no live process does not end a run, because a group that keeps forking can look like that
+//! (`process::group` has the argument). The run ends if the kernel says that the group is empty, or if a look that
+//! began after a KILL finds only zombies. So if two looks in a row find no live process, the group gets its KILL at
+//! once. Without /proc, or if a zombie belongs to another user, even this is not a proof. Then the looks must find no
+//! live process for a second after the KILL.
 //!
 //! | file | what it does |
 //! |---|---|

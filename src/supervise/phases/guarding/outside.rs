@@ -1,4 +1,4 @@
-//! What comes from outside the lease: job control, signals, and the loss of a helper.
+//! Events that do not concern the lease: job control, signals, and the loss of the heartbeat or the watchdog.
 
 use super::state::{Fate, Guarding, Stage};
 use super::stop::Stop;
@@ -16,36 +16,37 @@ impl Guarding {
         self.stopped = true;
         match self.stage {
             Stage::Running => match (signal, foreground) {
-                // It wants the terminal, and we have it to give.
+                // It tried to use the terminal, and this process can give it.
                 (Signal::TTIN | Signal::TTOU, Foreground::Own) => {
                     self.neighbours_read = false;
                     out.push(Action::GiveTerminal);
                     out.push(Action::Signal(Signal::CONT));
                 }
-                // Job control: the shell has to see that its job has stopped.
-                // As the terminal would have stopped the job's neighbours, had they been in one group with it.
+                // Job control: the shell must see that its job has stopped. The terminal would have stopped the job's
+                // neighbours too if they were in the same group.
                 (Signal::TTIN | Signal::TTOU, Foreground::Job | Foreground::Other)
                 | (Signal::TSTP, Foreground::Job) => stop_self(signal, true, out),
-                // Whatever it was, the terminal's user has nobody to type to; a shell would have come back.
+                // Whatever the signal was, nothing reads what the user types. Without `lease`, the shell would have
+                // taken the terminal back.
                 (_, Foreground::Job) => stop_self(Signal::TSTP, true, out),
-                // Somebody means this job, or the terminal has signalled the neighbours as well.
+                // The signal was sent to this job alone, or the terminal has signalled the neighbours as well.
                 (Signal::TSTP, Foreground::Own | Foreground::Other) => {
                     stop_self(signal, false, out)
                 }
-                // STOP comes from a person or a tool who means that process. Following it would end the heartbeats of a
-                // job that is about to be continued.
+                // A person or a tool has sent STOP to that process alone. If this process stopped too, the heartbeats
+                // would end, although the job is about to be continued.
                 (_, Foreground::Own | Foreground::Other) => {}
             },
-            // Stopped again after the CONT: it could not act on its TERM.
+            // It was stopped again after the CONT, so it could not act on its TERM.
             Stage::Stopping(Stop { killed: false, .. }) => out.push(Action::Signal(Signal::CONT)),
             Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done => {}
         }
     }
 
-    /// The kernel does not stop an orphaned group by TSTP, TTIN or TTOU, since nobody would continue it; a job started
-    /// without `lease` would have been in that group. So the job goes on as well. One that wanted to read the terminal
-    /// from the background would only be stopped again: it gets what the kernel sends to a stopped group that becomes
-    /// orphaned, HUP and CONT (POSIX, _Exit()).
+    /// The kernel does not stop an orphaned group by TSTP, TTIN or TTOU, because no shell would continue it. Without
+    /// `lease`, the job would be in that group. So the job is continued. A job that tried to read the terminal from the
+    /// background would only be stopped again. It gets HUP and CONT, which the kernel sends to a stopped group that
+    /// becomes orphaned (POSIX, _Exit()).
     pub(super) fn stayed_awake(&mut self, signal: Signal, out: &mut Vec<Action>) {
         match self.stage {
             Stage::Running => {
@@ -59,8 +60,8 @@ impl Guarding {
         }
     }
 
-    /// Nothing renews any more, so the job could at best run until its deadline. It is stopped now, while there is time
-    /// for an orderly end and a release.
+    /// The lease can no longer be renewed, so the job could at best run until its deadline. It is stopped now, while
+    /// there is time for an orderly end and a release.
     pub(super) fn no_heartbeat(&mut self, now: BootTime, message: String, out: &mut Vec<Action>) {
         match self.stage {
             Stage::Running if self.enforces() => {
@@ -73,9 +74,9 @@ impl Guarding {
         }
     }
 
-    /// A neighbour in a pipeline (`lease run k -- job | less`) reads the terminal while the job has it, so the kernel has
-    /// stopped the group, all but this process. The neighbour gets the terminal; a job that wants it too is stopped by the
-    /// kernel in its turn, and gets it back.
+    /// A neighbour in a pipeline (`lease run k -- job | less`) has tried to read the terminal while the job has it. So
+    /// the kernel has stopped the group, except this process. The neighbour gets the terminal. If the job tries to use
+    /// it then, the kernel stops the job, and the job gets it back.
     pub(super) fn terminal_wanted(
         &mut self,
         signal: Signal,
@@ -91,9 +92,9 @@ impl Guarding {
                 });
                 out.push(Action::WakeNeighbours);
             }
-            // A shell has the terminal, and has to see that its job has stopped.
+            // A shell has the terminal, and must see that its job has stopped.
             (Stage::Running, Foreground::Other) => stop_self(signal, false, out),
-            // It has the terminal by now.
+            // This process has the terminal by now.
             (Stage::Running, Foreground::Own) => {}
             (Stage::Stopping(_) | Stage::Sweeping(_) | Stage::Done, _) => {}
         }
@@ -107,34 +108,34 @@ impl Guarding {
             Stage::Running => {
                 match signal {
                     Signal::INT | Signal::QUIT => self.passed_on_interrupt = true,
-                    // The shell's `fg` has made this group the foreground one; its `bg` has not.
+                    // The shell's `fg` puts this group in the foreground; its `bg` does not.
                     Signal::CONT if !self.neighbours_read => out.push(Action::GiveTerminal),
                     _ => {}
                 }
-                // What the job makes of it is the job's affair: a second INT is passed on like the first one.
+                // The job decides what to do about it. A second INT is passed on like the first one.
                 out.push(Action::Signal(signal));
-                // A stopped process acts on it only once it is continued; timeout(1) does the same.
+                // A stopped process acts on it only once it is continued. timeout(1) does the same.
                 if self.stopped && matches!(signal, Signal::TERM | Signal::HUP) {
                     out.push(Action::Signal(Signal::CONT));
                 }
             }
             Stage::Stopping(stop) => match signal {
                 Signal::INT | Signal::TERM => stop.kill_the_job(out),
-                // It would only keep the job from ending.
+                // It is not passed on, because it would only keep the job from ending.
                 Signal::TSTP | Signal::TTIN | Signal::TTOU | Signal::STOP => {}
                 _ => out.push(Action::Signal(signal)),
             },
             Stage::Sweeping(sweep) => match signal {
                 Signal::INT | Signal::TERM => sweep.kill(now, out),
-                // The job itself is gone; what is left is being stopped already.
+                // The job itself has ended, and what is left is being stopped already.
                 _ => {}
             },
             Stage::Done => {}
         }
     }
 
-    /// The watchdog is there for the moment when this process can't act; without it the promise would not hold. Stopping
-    /// a healthy job for it would be harsher than needed, since another one can take its place at once.
+    /// Without a watchdog, nothing stops the job if this process cannot act. A new one is started at once. Stopping a
+    /// healthy job instead would be harsher than needed.
     pub(super) fn watchdog_died(&mut self, out: &mut Vec<Action>) {
         if !self.enforces() {
             return;
@@ -165,7 +166,7 @@ impl Guarding {
     }
 }
 
-/// While this process is stopped nothing renews, and past the deadline the watchdog stops the job.
+/// While this process is stopped, the lease is not renewed, and at the deadline the watchdog stops the job.
 fn stop_self(signal: Signal, whole_group: bool, out: &mut Vec<Action>) {
     out.push(Action::TakeTerminal {
         restore_modes: false,

@@ -1,4 +1,4 @@
-//! What is known about a job while it, or something of it, is there.
+//! What is known about a job from its start until nothing of it is left.
 
 use std::time::Duration;
 
@@ -8,29 +8,30 @@ use crate::clock::BootTime;
 use crate::job::OnLoss;
 use crate::supervise::{JobEnd, Outcome};
 
-/// The decisions of one run, from the job's start to its end.
+/// The state of one run, from the start of the job until nothing of it is left.
 #[derive(Clone, Debug)]
 pub(in crate::supervise::phases) struct Guarding {
     pub(super) grace: Duration,
     pub(super) on_loss: OnLoss,
-    /// The deadline that the watchdog is known to have. It begins a stop by that one, whatever has been granted since.
+    /// The deadline that the watchdog is known to have. The watchdog keeps that one, even if later renewals were
+    /// granted.
     pub(super) deadline: BootTime,
-    /// A later one that it is being told.
+    /// A later deadline that is being sent to it.
     pub(super) renewed: Option<BootTime>,
     pub(super) stage: Stage,
     pub(super) fate: Fate,
-    /// Whether the lease is still thought to be ours. Only ever goes from true to false.
+    /// Whether the lease is still believed to be held. It only changes from true to false.
     pub(super) held: bool,
-    /// The last failure of a row of failing renewals.
+    /// The last failure, while renewals fail.
     pub(super) failing: Option<String>,
-    /// Whether INT or QUIT was passed on from this process: the job's death by it is then no sign of a Ctrl-C that only
-    /// the job saw.
+    /// Whether INT or QUIT was passed on by this process. If so, the job's death by it does not mean a Ctrl-C that only
+    /// the job got.
     pub(super) passed_on_interrupt: bool,
     /// Whether the job's first process is stopped.
     pub(super) stopped: bool,
-    /// Whether the neighbours in a pipeline have the terminal now, because they wanted it last.
+    /// Whether the neighbours in a pipeline have the terminal now.
     pub(super) neighbours_read: bool,
-    /// Whether the next CONT is the one by which the neighbours were woken.
+    /// Whether the next CONT is the one with which this process continued the neighbours.
     pub(super) own_cont: bool,
 }
 
@@ -57,7 +58,8 @@ impl Guarding {
         }
     }
 
-    /// When [`Event::Tick`](crate::supervise::Event::Tick) has to be given at the latest; `None` while nothing depends on time.
+    /// When [`Event::Tick`](crate::supervise::Event::Tick) must be given at the latest; `None` while nothing depends on
+    /// time.
     pub(in crate::supervise::phases) fn next_wakeup(&self) -> Option<BootTime> {
         match self.stage {
             Stage::Running => self.enforces().then(|| self.deadline - self.grace),
@@ -88,7 +90,7 @@ pub(super) enum Stage {
     Done,
 }
 
-/// Why the exit is not the job's own.
+/// Why the exit code is not the job's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     AsJob,
@@ -99,7 +101,7 @@ pub(super) enum Fate {
 /// Nothing of the job is left.
 #[derive(Clone, Debug)]
 pub(in crate::supervise::phases) struct Finish {
-    /// Whether to release the lease. False once it is lost.
+    /// Whether to release the lease; false once it is lost.
     pub(in crate::supervise::phases) release: bool,
     /// How far the job had come.
     pub(in crate::supervise::phases) job_end: JobEnd,

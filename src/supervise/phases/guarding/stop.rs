@@ -11,13 +11,14 @@ pub(super) struct Stop {
     pub(super) kill_at: BootTime,
     /// Whether KILL was sent.
     pub(super) killed: bool,
-    /// Whether it began when the job had to be dead already. Then the watchdog has killed it, and not this process, which
-    /// was stopped until now.
+    /// Whether it began after the deadline. That happens if this process was stopped until now, and the watchdog has
+    /// killed the job.
     pub(super) late: bool,
 }
 
 impl Stop {
-    /// KILL, once, and what is said about it. Answers whether this was the time.
+    /// Sends KILL, once. It is reported unless the watchdog has killed the job already. Returns whether this call sent
+    /// it.
     pub(super) fn kill(&mut self, report: Option<Report>, out: &mut Vec<Action>) -> bool {
         if self.killed {
             return false;
@@ -30,7 +31,7 @@ impl Stop {
         true
     }
 
-    /// KILL for a job whose first process is not reaped yet.
+    /// Sends KILL to a job whose first process is not reaped yet.
     pub(super) fn kill_the_job(&mut self, out: &mut Vec<Action>) {
         let report = Report::Killed {
             left: None,

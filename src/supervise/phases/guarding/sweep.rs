@@ -1,4 +1,4 @@
-//! After the job's first process: what it has left in its group, until nothing of that acts any more.
+//! After the end of the job's first process: what it has left in its group, until nothing of that acts any more.
 
 use std::time::Duration;
 
@@ -7,49 +7,49 @@ use crate::clock::BootTime;
 use crate::job::{Ended, Leftovers};
 use crate::supervise::{Action, Report};
 
-/// The first pause between two looks at the leftovers; it doubles up to [`LONGEST_LOOK`]. A group that dies at once
-/// must not cost its run a noticeable time, one that takes its grace must not cost a scan of /proc every few
+/// The first pause between two looks at the leftovers. It doubles up to [`LONGEST_LOOK`]. A group that dies at once
+/// must not delay the run noticeably. A group that needs its grace period must not cost a scan of /proc every few
 /// milliseconds.
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 /// The longest pause between two looks at the leftovers.
 const LONGEST_LOOK: Duration = Duration::from_millis(100);
-/// For how long looks after the KILL must find nobody alive, where one such look is no proof.
+/// How long the looks after the KILL must find no live process, if one look is not a proof.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// What is known about the next look.
 #[derive(Clone, Copy, Debug)]
 enum Look {
     Due(BootTime),
-    /// The answer is awaited. Only a look that was asked for after the KILL can prove anything.
+    /// The answer is awaited. Only a look that was requested after the KILL can prove anything.
     Asked {
         after_kill: bool,
     },
 }
 
-/// What is left of the job after its first process.
+/// What is left of the job after the end of its first process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sweep {
     pub(super) ended: Ended,
-    /// Whether the job died of a Ctrl-C or Ctrl-\ that nobody else has seen.
+    /// Whether the job died of a Ctrl-C or Ctrl-\ that only the job got.
     pub(super) interrupted: bool,
-    /// The stop of what is left, or the one that the job itself was under.
+    /// The stop of what is left, or the stop that began while the job still ran.
     pub(super) stop: Option<Stop>,
     look: Look,
     pause: Duration,
     /// The last answer.
     pub(super) found: Option<Leftovers>,
-    /// Since when the looks after the KILL have found nobody alive, without that being a proof.
+    /// Since when the looks after the KILL have found no live process, if that is not a proof.
     nobody_since: Option<BootTime>,
-    /// The newest process that was seen first.
+    /// The newest process of the first look that found any.
     first_newest: Option<u64>,
-    /// Whether a newer one was seen later.
+    /// Whether a later look found a newer one.
     forking: bool,
-    /// Whether it was said that something is left, or there is no need to: the job itself was being stopped.
+    /// Whether the leftovers need no further message: they were reported, or the job itself was being stopped.
     reported: bool,
 }
 
 impl Sweep {
-    /// The job's first process is reaped, and the first look is asked for.
+    /// Begins after the job's first process is reaped: requests the first look.
     pub(super) fn begin(
         ended: Ended,
         interrupted: bool,
@@ -72,7 +72,7 @@ impl Sweep {
         sweep
     }
 
-    /// When the clock has to be looked at again.
+    /// When the clock must be checked again.
     pub(super) fn next_wakeup(&self) -> Option<BootTime> {
         let kill = self.stop.filter(|s| !s.killed).map(|s| s.kill_at);
         let look = match self.look {
@@ -98,7 +98,7 @@ impl Sweep {
         out.push(Action::LookAtLeftovers);
     }
 
-    /// Whether the answer to a look is awaited that was asked for after the KILL.
+    /// Whether the pending look was requested after the KILL.
     pub(super) const fn has_asked_after_kill(&self) -> bool {
         matches!(self.look, Look::Asked { after_kill: true })
     }
@@ -107,7 +107,8 @@ impl Sweep {
         self.stop.is_some_and(|stop| stop.killed)
     }
 
-    /// KILL, if there was none yet and a stop is under way. It is reported unless it can't have hit anybody.
+    /// Sends KILL, if a stop is under way and none was sent yet. It is reported unless it cannot have reached a live
+    /// process.
     pub(super) fn kill(&mut self, now: BootTime, out: &mut Vec<Action>) {
         let Some(stop) = &mut self.stop else { return };
         let left = match self.found {
@@ -130,8 +131,8 @@ impl Sweep {
         }
     }
 
-    /// Whether this answer, to a look that was asked for before or after the KILL, proves that nothing of the group acts any
-    /// more.
+    /// Whether this answer proves that nothing of the group acts any more. It also depends on whether the look was
+    /// requested after the KILL.
     pub(super) fn proves_the_end(
         &mut self,
         now: BootTime,
@@ -151,7 +152,7 @@ impl Sweep {
         }
     }
 
-    /// Takes an answer down that proves nothing. Answers what is to be said about it, if that was not said before.
+    /// Records an answer that proves nothing. Returns the message about it, if it was not reported before.
     pub(super) fn note(&mut self, now: BootTime, found: Leftovers) -> Option<Report> {
         self.look = Look::Due(now + self.pause);
         self.pause = (self.pause * 2).min(LONGEST_LOOK);
@@ -161,7 +162,7 @@ impl Sweep {
                 self.forking |= newest > *self.first_newest.get_or_insert(newest);
                 Report::Leftovers(Some(count))
             }
-            // A zombie that is about to be reaped looks like that as well, and is nothing to speak of.
+            // A zombie that is about to be reaped looks the same, and need not be reported.
             Leftovers::Unknown { .. } if before == Some(found) => Report::Leftovers(None),
             Leftovers::Unknown { .. } | Leftovers::OnlyZombies { .. } | Leftovers::Empty => {
                 return None;

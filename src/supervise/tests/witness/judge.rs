@@ -7,7 +7,7 @@ use crate::lease::Release;
 use crate::supervise::{Action, Event, Outcome, ReleaseAnswer, Report, StartAnswer, WatchdogOrder};
 
 impl Witness {
-    /// Judges what an event has called for.
+    /// Checks the actions that followed an event.
     pub(super) fn judge(&mut self, event: &Event, actions: &[Action], was_done: bool) {
         let stops = self.on_loss == OnLoss::Stop;
         self.must(!was_done || actions.is_empty(), "something follows the end");
@@ -16,10 +16,10 @@ impl Witness {
         }
         if self.started && !self.dismissed && stops {
             let overdue = self.kill_due.is_some_and(|due| self.now >= due);
-            // The events that begin a stop whose time is up already leave the KILL to the tick that is due at once.
+            // An event may begin a stop whose time is already up. It leaves the KILL to the tick that is due at once.
             let at_once = self.supervisor.next_wakeup().is_some_and(|t| t <= self.now);
             self.must(!overdue || self.killed || at_once, "KILL is overdue");
-            // The moment of the start itself is kept by the child, which looks at the clock before it becomes the job.
+            // The child itself keeps the limit for the start: it checks the clock before it becomes the job.
             let running = *event != Event::Start(StartAnswer::Started);
             let untrusted = running && self.now >= self.deadline - GRACE;
             self.must(
@@ -36,7 +36,7 @@ impl Witness {
         }
     }
 
-    /// One question at a time.
+    /// Only one request may be pending at a time.
     fn ask(&mut self, what: Awaited) {
         self.must(self.awaited == Awaited::Nothing, "two questions at once");
         self.awaited = what;

@@ -1,4 +1,4 @@
-//! What is known about a run from the outside, and what each event adds to it.
+//! What can be known about a run from the outside, and what each event adds to it.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::job::{Leftovers, OnLoss, Signal};
 use crate::supervise::{Action, ClaimAnswer, Event, Outcome, StartAnswer, Supervisor};
 use crate::timing::Wait;
 
-/// What the world does when a job is to be started.
+/// What happens when the run starts a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::supervise::tests) enum Starts {
     Works,
@@ -18,7 +18,7 @@ pub(in crate::supervise::tests) enum Starts {
     ComesTooLate,
 }
 
-/// What was asked for and is not answered yet.
+/// The requests that are not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
     Nothing,
@@ -29,7 +29,7 @@ pub(super) enum Awaited {
     Release,
 }
 
-/// An event, what it called for, and what was before: shared by all witnesses that come from one.
+/// An event, the actions that followed, and what came before. Witnesses that were cloned from the same one share it.
 pub(super) struct Entry {
     pub(super) at: BootTime,
     pub(super) event: Event,
@@ -37,7 +37,7 @@ pub(super) struct Entry {
     pub(super) before: Option<Rc<Entry>>,
 }
 
-/// A run, and what is known about it from the outside.
+/// A run, and what can be known about it from the outside.
 #[derive(Clone)]
 pub(in crate::supervise::tests) struct Witness {
     pub(super) on_loss: OnLoss,
@@ -48,19 +48,19 @@ pub(in crate::supervise::tests) struct Witness {
     pub(super) interrupted: bool,
     pub(super) ours: bool,
     pub(super) deadline: BootTime,
-    /// A deadline that the watchdog is to be told, and how long that takes.
+    /// A deadline that is being sent to the watchdog, and how long that takes.
     pub(super) to_be_told: Option<BootTime>,
     pub(in crate::supervise::tests) told_after: Duration,
-    /// The deadline that it has, and whether it had begun to stop the job when it heard of a later one.
+    /// The deadline that it has, and whether it had begun to stop the job when a later one arrived.
     pub(super) watchdog_knows: BootTime,
     pub(super) stopped_by_watchdog: bool,
     pub(super) started: bool,
     pub(super) leader_gone: bool,
     /// Whether it is proven that nothing of the group acts any more.
     pub(super) group_over: bool,
-    /// Whether the last look was asked for after a KILL.
+    /// Whether the last look was requested after a KILL.
     pub(super) looked_after_kill: bool,
-    /// Since when looks after the KILL have found nothing that could be alive, without proving it.
+    /// Since when looks after the KILL have found nothing that could be alive, if that is not a proof.
     pub(super) nobody_since: Option<BootTime>,
     pub(super) heartbeat: bool,
     pub(super) dismissed: bool,
@@ -76,7 +76,7 @@ pub(in crate::supervise::tests) struct Witness {
 }
 
 impl Witness {
-    /// Before the first claim.
+    /// A run before its first claim.
     pub(in crate::supervise::tests) fn new(
         on_loss: OnLoss,
         starts: Starts,
@@ -131,7 +131,7 @@ impl Witness {
         }
     }
 
-    /// Takes in what an event says, before the supervisor sees it.
+    /// Records what an event says, before the supervisor gets it.
     pub(super) fn learn(&mut self, event: &Event) {
         match event {
             Event::Claim(answer) => {
@@ -169,7 +169,7 @@ impl Witness {
                 if self.now < self.watchdog_knows - GRACE {
                     self.watchdog_knows = *deadline;
                 } else {
-                    // It had begun before it heard that.
+                    // It had begun to stop the job before the order arrived.
                     self.stopped_by_watchdog |= !self.leader_gone && self.own_terms == 0;
                 }
             }

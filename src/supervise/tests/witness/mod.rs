@@ -1,4 +1,4 @@
-//! One run, watched from the outside: after each event, and at its end, what must never happen is looked for.
+//! Watches one run from the outside. After each event, and at the end, it checks that nothing forbidden has happened.
 //!
 //! | file | what it does |
 //! |---|---|

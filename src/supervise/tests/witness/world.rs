@@ -1,4 +1,4 @@
-//! What the world can say, and when.
+//! The events that can happen, and when.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::lease::Release;
 use crate::supervise::{Action, ClaimAnswer, Event, NotStarted, ReleaseAnswer, StartAnswer};
 
 impl Witness {
-    /// With the job just started.
+    /// A run whose job has just been started.
     pub(in crate::supervise::tests) fn running(on_loss: OnLoss) -> Self {
         let mut witness = Self::new(on_loss, Starts::Works, None);
         witness.feed(Duration::ZERO, Event::Tick);
@@ -20,7 +20,7 @@ impl Witness {
         witness
     }
 
-    /// Whether the world can say this now: nothing is answered that was not asked for.
+    /// Whether this event can happen now: an answer needs a request.
     fn is_possible(&self, event: &Event) -> bool {
         match event {
             Event::Claim(_) => self.awaited == Awaited::Claim,
@@ -45,7 +45,7 @@ impl Witness {
         }
     }
 
-    /// The same after these events, each so long after the one before.
+    /// The same run after these events, each with its time since the one before.
     pub(in crate::supervise::tests) fn fed(
         mut self,
         row: impl IntoIterator<Item = (Duration, Event)>,
@@ -56,14 +56,14 @@ impl Witness {
         self
     }
 
-    /// Lets something happen, if it can happen now; answers whether it can.
+    /// Lets an event happen, if it can happen now. Returns whether it can.
     pub(in crate::supervise::tests) fn feed(&mut self, step: Duration, event: Event) -> bool {
         if !self.is_possible(&event) {
             return false;
         }
         self.now = self.now + step;
         self.tell(event);
-        // What the loop answers before it looks at anything else.
+        // The loop answers these before it handles any other event.
         loop {
             if let Some(deadline) = self.to_be_told {
                 self.now = self.now + self.told_after;
@@ -101,8 +101,8 @@ impl Witness {
         self.judge(&event, &actions, was_done);
     }
 
-    /// Lets the world take its course: the database answers, the job ends, one process stays until KILL, and from then on
-    /// looks find this.
+    /// Runs to the end: the database answers, the job ends, one process stays until KILL, and from then on looks find
+    /// `found`.
     pub(in crate::supervise::tests) fn run_to_the_end(&mut self, found: Leftovers) {
         for _ in 0..60 {
             if self.outcome.is_some() {
@@ -140,11 +140,11 @@ impl Witness {
                 continue;
             }
             let Some(next) = self.supervisor.next_wakeup() else {
-                // The look was answered by an event of the test's own, or is asked for no more.
+                // The look was answered by an event of the test itself, or is no longer requested.
                 self.feed(Duration::ZERO, Event::Leftovers(Leftovers::Empty));
                 continue;
             };
-            // A loop that was held up: the looks at the leftovers in between add nothing.
+            // The loop was delayed. The looks at the leftovers in between add nothing.
             let step = if self.leader_gone {
                 GRACE
             } else {
