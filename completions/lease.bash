@@ -28,6 +28,9 @@ _lease() {
             lease,init)
                 cmd="lease__subcmd__init"
                 ;;
+            lease,purge)
+                cmd="lease__subcmd__purge"
+                ;;
             lease,release)
                 cmd="lease__subcmd__release"
                 ;;
@@ -52,6 +55,9 @@ _lease() {
             lease__subcmd__help,init)
                 cmd="lease__subcmd__help__subcmd__init"
                 ;;
+            lease__subcmd__help,purge)
+                cmd="lease__subcmd__help__subcmd__purge"
+                ;;
             lease__subcmd__help,release)
                 cmd="lease__subcmd__help__subcmd__release"
                 ;;
@@ -71,7 +77,7 @@ _lease() {
 
     case "${cmd}" in
         lease)
-            opts="-d -q -v -h -V --database-url --table --db-timeout --quiet --verbose --help --version run claim renew release status history init help"
+            opts="-d -q -v -h -V --database-url --table --db-timeout --quiet --verbose --help --version run claim renew release status history purge init help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -159,7 +165,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__help)
-            opts="run claim renew release status history init help"
+            opts="run claim renew release status history purge init help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -215,6 +221,20 @@ _lease() {
             return 0
             ;;
         lease__subcmd__help__subcmd__init)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__help__subcmd__purge)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -338,6 +358,40 @@ _lease() {
             fi
             case "${prev}" in
                 --keep-history)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --database-url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -d)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --table)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --db-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        lease__subcmd__purge)
+            opts="-d -q -v -h -V --older-than --dry-run --database-url --table --db-timeout --quiet --verbose --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --older-than)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -37,6 +37,7 @@ complete -c lease -n "__fish_lease_needs_command" -f -a "renew" -d 'Renew a leas
 complete -c lease -n "__fish_lease_needs_command" -f -a "release" -d 'Release a lease, or evict its holder'
 complete -c lease -n "__fish_lease_needs_command" -f -a "status" -d 'Show who holds what, and until when'
 complete -c lease -n "__fish_lease_needs_command" -f -a "history" -d 'Show what ran, where, when, and how it ended'
+complete -c lease -n "__fish_lease_needs_command" -f -a "purge" -d 'Remove keys that nobody has used for a long time'
 complete -c lease -n "__fish_lease_needs_command" -f -a "init" -d 'Create the lease table, or print the SQL for it'
 complete -c lease -n "__fish_lease_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c lease -n "__fish_lease_using_subcommand run" -l ttl -d 'Let the lease expire this long after the claim or the last renewal (100ms to 30days)' -r
@@ -122,6 +123,15 @@ complete -c lease -n "__fish_lease_using_subcommand history" -s q -l quiet -d 'P
 complete -c lease -n "__fish_lease_using_subcommand history" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand history" -s V -l version -d 'Print version'
+complete -c lease -n "__fish_lease_using_subcommand purge" -l older-than -d 'Remove only keys that nobody has used for this long (1ms to 100years)' -r
+complete -c lease -n "__fish_lease_using_subcommand purge" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
+complete -c lease -n "__fish_lease_using_subcommand purge" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
+complete -c lease -n "__fish_lease_using_subcommand purge" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand purge" -l dry-run -d 'List the keys that would be removed, and remove nothing'
+complete -c lease -n "__fish_lease_using_subcommand purge" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
+complete -c lease -n "__fish_lease_using_subcommand purge" -s v -l verbose -d 'Report each step on stderr'
+complete -c lease -n "__fish_lease_using_subcommand purge" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c lease -n "__fish_lease_using_subcommand purge" -s V -l version -d 'Print version'
 complete -c lease -n "__fish_lease_using_subcommand init" -l keep-history -d 'Keep the history of a key for this long (1h to 100years, or forever) [default: as before, at first 90days]' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
@@ -133,11 +143,12 @@ complete -c lease -n "__fish_lease_using_subcommand init" -s q -l quiet -d 'Prin
 complete -c lease -n "__fish_lease_using_subcommand init" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand init" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history init help" -f -a "run" -d 'Run a job while holding a lease'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history init help" -f -a "claim" -d 'Claim a lease in a script'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history init help" -f -a "renew" -d 'Renew a lease that you hold'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history init help" -f -a "release" -d 'Release a lease, or evict its holder'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history init help" -f -a "status" -d 'Show who holds what, and until when'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history init help" -f -a "history" -d 'Show what ran, where, when, and how it ended'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history init help" -f -a "init" -d 'Create the lease table, or print the SQL for it'
-complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "run" -d 'Run a job while holding a lease'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "claim" -d 'Claim a lease in a script'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "renew" -d 'Renew a lease that you hold'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "release" -d 'Release a lease, or evict its holder'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "status" -d 'Show who holds what, and until when'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "history" -d 'Show what ran, where, when, and how it ended'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "purge" -d 'Remove keys that nobody has used for a long time'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "init" -d 'Create the lease table, or print the SQL for it'
+complete -c lease -n "__fish_lease_using_subcommand help; and not __fish_seen_subcommand_from run claim renew release status history purge init help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -107,6 +107,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
         Command::Release(args) => commands::release::release(common, args),
         Command::Status(args) => commands::status::status(common, args),
         Command::History(args) => commands::history::history(common, &args),
+        Command::Purge(args) => commands::purge::purge(common, &args),
         Command::Init(args) => commands::init::init(common, &args),
     }
 }

@@ -5,7 +5,7 @@ mod verbs;
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::{Cli, RUN_USAGE, lacks, shown, without_passwords};
+use crate::cli::{Cli, PURGE_USAGE, RUN_USAGE, lacks, shown, without_passwords};
 use crate::commands::Ending;
 use crate::exit::Exit;
 use crate::output;
@@ -46,7 +46,7 @@ fn line(error: &clap::Error) -> String {
     } else if lacks(error, "<COMMAND>...") {
         format!("missing KEY and COMMAND (usage: {RUN_USAGE})")
     } else if kind == ErrorKind::MissingRequiredArgument && names_argument {
-        missing_key(error)
+        missing(error)
     } else if kind == ErrorKind::UnknownArgument {
         unknown(error)
     } else if kind == ErrorKind::ArgumentConflict {
@@ -102,9 +102,12 @@ fn verb(error: &clap::Error) -> Option<clap::Command> {
     Cli::command().find_subcommand(name).cloned()
 }
 
-/// For every verb except `run`, only the key can be missing.
-fn missing_key(error: &clap::Error) -> String {
+/// For every verb except `run` and `purge`, only the key can be missing. For `purge`, only its required option can.
+fn missing(error: &clap::Error) -> String {
     match verb(error) {
+        Some(verb) if verb.get_name() == "purge" => {
+            format!("missing --older-than (usage: {PURGE_USAGE})")
+        }
         Some(verb) if verb.get_name() == "release" => {
             "missing KEY: --force does not use LEASE_KEY (usage: lease release --force <KEY>)"
                 .to_owned()

@@ -5,10 +5,12 @@
 //! |---|---|
 //! | here | which page has which sections, and the layout of `--help` |
 //! | `run` | the page of `run` |
+//! | `purge` | the page of `purge` |
 //! | `pages` | the pages of the other verbs |
 //! | `section` | what a page consists of, and the sections that every page has |
 
 mod pages;
+mod purge;
 mod run;
 mod section;
 
@@ -25,6 +27,7 @@ pub fn sections(verb: &str) -> &'static [Section] {
         "release" => pages::RELEASE,
         "status" => pages::STATUS,
         "history" => pages::HISTORY,
+        "purge" => purge::PURGE,
         "init" => pages::INIT,
         _ => pages::MAIN,
     }

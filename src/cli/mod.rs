@@ -25,9 +25,9 @@ use crate::sql::Table;
 use crate::timing::Wait;
 
 pub use self::parse::parse;
-pub(crate) use self::parse::{RUN_USAGE, lacks};
+pub(crate) use self::parse::{PURGE_USAGE, RUN_USAGE, lacks};
 use self::value_parsers::{
-    Named, code, count, db_timeout, hold_at_least, keep, once_per, switch, text, ttl,
+    Named, code, count, db_timeout, hold_at_least, keep, older_than, once_per, switch, text, ttl,
 };
 pub use self::value_parsers::{WatchArgument, duration, watch};
 pub(crate) use self::value_parsers::{shown, without_passwords};
@@ -136,6 +136,12 @@ pub enum Command {
     /// Show what ran, where, when, and how it ended
     #[command(after_long_help = help_text::after_help("history"))]
     History(History),
+    /// Remove keys that nobody has used for a long time
+    ///
+    /// Removes free keys whose last term ended longer ago than --older-than, together with their history. A key that is
+    /// held, or that is used while purge runs, stays.
+    #[command(override_usage = PURGE_USAGE, after_long_help = help_text::after_help("purge"))]
+    Purge(Purge),
     /// Create the lease table, or print the SQL for it
     ///
     /// Needed only if the job's role may not create tables: otherwise the first claim creates the table. Running it again
@@ -377,6 +383,22 @@ pub struct History {
     pub keys: Vec<String>,
 }
 
+/// Arguments of `lease purge`.
+#[derive(Args, Debug)]
+pub struct Purge {
+    /// Remove only keys that nobody has used for this long (1ms to 100years)
+    #[arg(long, value_name = "DURATION", required = true, allow_hyphen_values = true, value_parser = Named(older_than))]
+    pub older_than: Duration,
+
+    /// List the keys that would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Keys to remove; `*` and `?` are wildcards, `\*` and `\?` match literally [default: all]
+    #[arg(value_name = "KEY", value_parser = Named(text))]
+    pub keys: Vec<String>,
+}
+
 /// Arguments of `lease init`.
 #[derive(Args, Debug)]
 pub struct Init {
@@ -410,6 +432,7 @@ mod tests {
             | Command::Release(_)
             | Command::Status(_)
             | Command::History(_)
+            | Command::Purge(_)
             | Command::Init(_)) => panic!("{other:?}"),
         }
     }

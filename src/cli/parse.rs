@@ -15,6 +15,9 @@ use crate::lease::Key;
 /// The usage of `run`.
 pub(crate) const RUN_USAGE: &str = "lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...";
 
+/// The usage of `purge`: the one verb with an option that is required.
+pub(crate) const PURGE_USAGE: &str = "lease purge --older-than <DURATION> [OPTIONS] [KEY]...";
+
 /// Reads the arguments, which begin with the program's name, and the variables that stand in for options.
 ///
 /// # Errors
@@ -46,7 +49,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, clap::Error> {
             }
         }
         // The holder of a run is always new, and has no lease that could be shortened.
-        Verb::Run(_) | Verb::Release(_) | Verb::Init(_) => {}
+        Verb::Run(_) | Verb::Release(_) | Verb::Purge(_) | Verb::Init(_) => {}
     }
     Ok(cli)
 }

@@ -139,6 +139,18 @@ pub(super) fn count(text: &str) -> Result<u32, Invalid> {
     }
 }
 
+const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 31_557_600);
+
+/// For how long nobody has used a key.
+pub(super) fn older_than(text: &str) -> Result<Duration, Invalid> {
+    let given = duration(text)?;
+    if (Duration::from_millis(1)..=HUNDRED_YEARS).contains(&given) {
+        Ok(given)
+    } else {
+        Err(out_of_range(text, "1ms to 100years"))
+    }
+}
+
 /// How long the history is kept.
 pub(super) fn keep(text: &str) -> Result<Keep, Invalid> {
     const RANGE: &str = "1h to 100years, or forever";
@@ -146,11 +158,7 @@ pub(super) fn keep(text: &str) -> Result<Keep, Invalid> {
         return Ok(Keep::Forever);
     }
     let given = duration_or(text, ", or forever")?;
-    let (hour, years) = (
-        Duration::from_secs(3600),
-        Duration::from_secs(100 * 31_557_600),
-    );
-    if (hour..=years).contains(&given) {
+    if (Duration::from_secs(3600)..=HUNDRED_YEARS).contains(&given) {
         Ok(Keep::For(Duration::from_secs(given.as_secs())))
     } else {
         Err(out_of_range(text, RANGE))

@@ -3,6 +3,7 @@
 pub mod claim;
 pub mod history;
 pub mod init;
+pub mod purge;
 pub mod release;
 pub mod renew;
 pub mod run;

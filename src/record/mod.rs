@@ -41,7 +41,7 @@ impl fmt::Display for Keep {
     }
 }
 
-/// The statements that read the history of a table.
+/// The statements that read the history of a table, and that purge it.
 #[derive(Clone, Debug)]
 pub struct Queries {
     /// Terms, the newest first.
@@ -58,6 +58,12 @@ pub struct Queries {
     pub due: String,
     /// The quoted name of the lease table.
     pub leases: String,
+    /// The keys that have a history but no row of the lease, and that nobody has used for a long time.
+    pub unused_runs: String,
+    /// How many old runs some keys have.
+    pub count_runs: String,
+    /// Removes old runs of keys that have no row of the lease.
+    pub purge_runs: String,
     /// The quoted name of the history.
     pub name: String,
     /// Its name for people.
@@ -84,6 +90,9 @@ impl Queries {
             readable: fill(include_str!("readable.sql")),
             due: fill(include_str!("due.sql")),
             leases: table.quoted(),
+            unused_runs: fill(include_str!("unused_runs.sql")),
+            count_runs: fill(include_str!("count_runs.sql")),
+            purge_runs: fill(include_str!("purge_runs.sql")),
             name: history.quoted(),
             shown: history.shown(),
         })

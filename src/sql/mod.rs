@@ -75,6 +75,9 @@ pub struct Statements {
     pub evict: String,
     pub look: String,
     pub status: String,
+    pub unused: String,
+    pub purge: String,
+    pub rights: String,
     pub create: String,
     pub safe_default: String,
     pub make_lock: String,
@@ -101,6 +104,9 @@ impl Statements {
             evict: fill(include_str!("evict.sql")),
             look: fill(include_str!("look.sql")),
             status: fill(include_str!("status.sql")),
+            unused: fill(include_str!("unused.sql")),
+            purge: fill(include_str!("purge.sql")),
+            rights: fill(include_str!("rights.sql")),
             create: fill(include_str!("create.sql")),
             safe_default: fill(include_str!("safe_default.sql")),
             make_lock: fill(include_str!("make_lock.sql")),
@@ -136,7 +142,8 @@ mod tests {
     fn the_table_is_filled_in_and_no_contract_is_sent() {
         let s = Statements::new(&Table::parse("jobs.lease").expect("a table"));
         for text in [
-            &s.claim, &s.freshen, &s.renew, &s.release, &s.evict, &s.look, &s.status, &s.create,
+            &s.claim, &s.freshen, &s.renew, &s.release, &s.evict, &s.look, &s.status, &s.unused,
+            &s.purge, &s.create,
         ] {
             assert!(!text.contains("--"), "{text}");
             assert!(!text.contains(TABLE), "{text}");

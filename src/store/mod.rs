@@ -16,6 +16,7 @@
 //! | `evict` | release by force |
 //! | `listing` | what `status` reads |
 //! | `history` | what `history` reads |
+//! | `purge` | removing keys that nobody uses |
 
 mod bounded;
 mod database;
@@ -26,6 +27,7 @@ mod history;
 mod listing;
 mod operate;
 mod outcome;
+mod purge;
 mod table;
 mod term;
 
@@ -34,3 +36,4 @@ pub use self::database::{MessageSink, Reporter, Store};
 pub use self::failure::{Applied, Failure};
 pub use self::history::Wanted;
 pub use self::listing::Listing;
+pub use self::purge::{Purged, Unused};

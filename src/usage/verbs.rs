@@ -18,6 +18,12 @@ const ALIASES: &[(&[&str], &[&str])] = &[
         &["create", "setup", "install", "migrate", "print"],
         &["init"],
     ),
+    (
+        &[
+            "prune", "delete", "remove", "rm", "drop", "gc", "clean", "cleanup", "vacuum",
+        ],
+        &["purge"],
+    ),
 ];
 
 /// The names of the verbs.

@@ -30,6 +30,11 @@ fn a_word_of_other_tools_suggests_the_command_that_does_the_same() {
         ("acquire", "claim or run"),
         ("unlock", "release"),
         ("exec", "run"),
+        ("prune", "purge"),
+        ("delete", "purge"),
+        ("rm", "purge"),
+        ("gc", "purge"),
+        ("cleanup", "purge"),
     ] {
         let out = Lease::new([typed, "nightly"]).output().expect_code(2);
         let right = format!("lease: unknown command \"{typed}\" (did you mean {meant}?)\n");

@@ -11,6 +11,7 @@ mod hints;
 mod history;
 mod init;
 mod metrics;
+mod purge;
 mod readme;
 mod release;
 mod renew;

@@ -17,7 +17,7 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         ),
         (
             &["nightly", "true"],
-            "unknown command \"nightly\" (run, claim, renew, release, status, history or init; see `lease --help`)",
+            "unknown command \"nightly\" (run, claim, renew, release, status, history, purge or init; see `lease --help`)",
         ),
         (
             &["--ttl", "5s", "claim", "k"],
@@ -177,6 +177,26 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
         ),
         (&["status", "--watch", "1ms"], "100ms"),
         (
+            &["purge"],
+            "missing --older-than (usage: lease purge --older-than <DURATION> [OPTIONS] [KEY]...)",
+        ),
+        (
+            &["purge", "nightly", "--dry-run"],
+            "missing --older-than (usage: ",
+        ),
+        (
+            &["purge", "--older-than", "90"],
+            "--older-than: \"90\" has no unit (write 90s, 5m or '1h 30m')",
+        ),
+        (
+            &["purge", "--older-than", "0s"],
+            "--older-than: \"0s\" is out of range (1ms to 100years)",
+        ),
+        (
+            &["purge", "--older-than", "1d", &long_key],
+            "the key has 1025 bytes (1 to 1024 are allowed)",
+        ),
+        (
             &["-d", "postgres://u:s3cret@host:port/db", "claim", "k"],
             "port",
         ),
@@ -273,7 +293,9 @@ fn help_and_version_go_to_stdout() {
     assert_eq!(out.stdout, version);
     let long = Lease::new(["--help"]).output().expect_code(0).stdout;
     assert_eq!(Lease::new(["help"]).output().expect_code(0).stdout, long);
-    for verb in ["run", "claim", "renew", "release", "status", "init"] {
+    for verb in [
+        "run", "claim", "renew", "release", "status", "history", "purge", "init",
+    ] {
         let out = Lease::new([verb, "--version"]).output().expect_code(0);
         assert_eq!(out.stdout, version);
         let long = Lease::new([verb, "--help"]).output().expect_code(0).stdout;

@@ -105,7 +105,12 @@ fn synopsis(command: &Command, verb: &str) -> String {
         if let Some(place) = other {
             word += &format!("\\ |\\ {}", option_word(options.remove(place)));
         }
-        words.push(format!("[{word}]"));
+        let is_required = first.is_required_set();
+        words.push(if is_required {
+            word
+        } else {
+            format!("[{word}]")
+        });
     }
     if let Some(usage) = command.get_overridden_usage() {
         let usage = usage.to_string();

@@ -20,6 +20,10 @@ fn every_verb_works(url: &str) {
     call(&["run", "--ttl", "1s", &key, "--", "sleep", "2"]).expect_code(0);
     claim(url, &key, &[]);
     call(&["release", "--force", &key]).expect_code(0);
+    until("the key is purged", || {
+        let out = call(&["purge", "--older-than", "1ms", &key]).expect_code(0);
+        out.stderr == "lease: removed 1 key and 3 runs\n"
+    });
 }
 
 #[test]

@@ -96,7 +96,12 @@ impl Server {
 
     /// A connection of the superuser, over the socket.
     pub fn client(&self) -> Client {
-        self.try_client("postgres")
+        self.client_in("postgres")
+    }
+
+    /// As [`client`](Self::client), in another database.
+    pub fn client_in(&self, database: &str) -> Client {
+        self.try_client(database)
             .unwrap_or_else(|error| panic!("cannot connect: {error}"))
     }
 
