@@ -93,6 +93,18 @@ fn values_of_another_type_or_out_of_range_are_left_out_one_by_one() {
         };
         assert_eq!(row, expected, "{value}");
     }
+    // When the job has ended, in microseconds since 1970: too early, too late, and no time at all.
+    for value in [
+        "0",
+        "-1",
+        "999999999999999999",
+        "9223372036854775808",
+        "null",
+        r#""infinity""#,
+    ] {
+        let setting = format!(r#"{{"ours_to":{value},"exit_code":3}}"#);
+        assert_eq!(row_of(&setting), "own released code 3", "{value}");
+    }
     for (setting, row) in [
         (
             r#"{"exit_code":255,"pid":4194304}"#,
