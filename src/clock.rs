@@ -91,9 +91,98 @@ impl Sub<Duration> for BootTime {
     }
 }
 
+/// The length of a time as [`utc_now`] writes it.
+pub const UTC_LENGTH: usize = 24;
+
+/// The time of day in UTC, as RFC 3339 has it: `2026-12-03T04:00:01.250Z`. It stands in messages and decides nothing.
+/// Async-signal-safe.
+#[must_use]
+pub fn utc_now() -> [u8; UTC_LENGTH] {
+    let read = clock_gettime(ClockId::CLOCK_REALTIME).ok();
+    read.map_or(*b"1970-01-01T00:00:00.000Z", |t| {
+        utc(t.tv_sec(), t.tv_nsec())
+    })
+}
+
+/// The same for so many seconds since 1970. Years outside of 0 to 9999 are written by their last four digits.
+fn utc(seconds: i64, nanos: i64) -> [u8; UTC_LENGTH] {
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Howard Hinnant's civil_from_days: years begin in March, so that the leap day is the last one.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let mut out = *b"0000-00-00T00:00:00.000Z";
+    let mut put = |at: usize, width: usize, mut value: i64| {
+        for place in (at..at + width).rev() {
+            if let Some(digit) = out.get_mut(place) {
+                *digit = b'0' + u8::try_from(value.rem_euclid(10)).unwrap_or(0);
+            }
+            value = value.div_euclid(10);
+        }
+    };
+    put(0, 4, year);
+    put(5, 2, month);
+    put(8, 2, day);
+    put(11, 2, second / 3_600);
+    put(14, 2, second / 60 % 60);
+    put(17, 2, second % 60);
+    put(20, 3, nanos / 1_000_000);
+    out
+}
+
+/// A line that another process writes later, when it can format nothing but the time.
+#[derive(Clone, Debug)]
+pub struct PreparedLine {
+    /// The line.
+    pub text: String,
+    /// Where the time is to be put, over what stands there; `None` for a line without one.
+    pub time_at: Option<usize>,
+}
+
+impl PreparedLine {
+    /// The parts of the line with this time. Async-signal-safe.
+    #[must_use]
+    pub fn at<'a>(&'a self, time: &'a [u8; UTC_LENGTH]) -> [&'a [u8]; 3] {
+        let line = self.text.as_bytes();
+        let parts = self.time_at.and_then(|at| {
+            let (before, rest) = line.split_at_checked(at)?;
+            Some([before, time, rest.get(UTC_LENGTH..)?])
+        });
+        parts.unwrap_or([line, &[], &[]])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_day_is_written_as_a_calendar_writes_it() {
+        for seconds in [
+            0,
+            951_782_399,
+            951_782_400,
+            951_868_800,
+            1_709_164_800,
+            1_796_270_401,
+            4_107_542_399,
+            253_402_200_000,
+        ] {
+            let moment = jiff::Timestamp::from_second(seconds).expect("a moment");
+            let right = moment.strftime("%Y-%m-%dT%H:%M:%S.250Z").to_string();
+            assert_eq!(String::from_utf8_lossy(&utc(seconds, 250_999_999)), right);
+        }
+    }
 
     #[test]
     fn time_goes_forward_and_differences_never_go_below_zero() {

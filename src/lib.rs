@@ -70,6 +70,7 @@ use crate::commands::{Ending, ReportedError};
 use crate::connect::SettingsError;
 use crate::exit::Exit;
 use crate::lease::Invalid;
+use crate::output::{Level, Message};
 use crate::store::Failure;
 use crate::text::os_error_text;
 
@@ -78,8 +79,10 @@ pub fn main() -> ! {
     std::panic::set_hook(Box::new(report_bug));
     let ending = match cli::parse(std::env::args_os().collect()) {
         Ok(cli) => dispatch(cli).unwrap_or_else(|error| {
-            output::write_message(&error_line(&error));
-            Ending::Exit(exit_for(&error))
+            let exit = exit_for(&error);
+            let message = Message::new(Level::Error, "error", error_line(&error));
+            output::write_message(&message.with("exit_code", exit.code()));
+            Ending::Exit(exit)
         }),
         Err(error) => usage::refuse(&error),
     };
@@ -94,7 +97,8 @@ pub fn main() -> ! {
 /// ended alone could leave a job without a heartbeat. The watchdog then stops the job.
 fn report_bug(panic: &std::panic::PanicHookInfo<'_>) {
     output::leave_screen();
-    output::write_message(&format!("this is a bug in lease: {panic}"));
+    let text = format!("this is a bug in lease: {panic}");
+    output::write_message(&Message::new(Level::Error, "bug", text));
     std::process::abort();
 }
 

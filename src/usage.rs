@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::cli::{Cli, PURGE_USAGE, RUN_USAGE, lacks, shown, without_passwords};
 use crate::commands::Ending;
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, Level, Message};
 use crate::text::os_error_text;
 
 use verbs::joined;
@@ -26,13 +26,18 @@ pub fn refuse(error: &clap::Error) -> Ending {
             // A reader that stops early is not an error: `lease --help | head -3`.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ending::Exit(Exit::Done),
             Err(e) => {
-                output::write_message(&format!("cannot write to stdout: {}", os_error_text(&e)));
+                write(&format!("cannot write to stdout: {}", os_error_text(&e)));
                 Ending::Exit(Exit::Failed)
             }
         };
     }
-    output::write_message(&line(error));
+    write(&line(error));
     Ending::Exit(Exit::Usage)
+}
+
+/// Always as text: what was asked for is not known yet.
+fn write(text: &str) {
+    output::write_message(&Message::new(Level::Error, "usage", text));
 }
 
 fn line(error: &clap::Error) -> String {

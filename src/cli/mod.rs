@@ -26,10 +26,11 @@ use crate::timing::Wait;
 
 pub use self::parse::parse;
 pub(crate) use self::parse::{PURGE_USAGE, RUN_USAGE, lacks};
+pub use self::value_parsers::{LogFormat, WatchArgument, duration, watch};
 use self::value_parsers::{
-    Named, code, count, db_timeout, hold_at_least, keep, older_than, once_per, switch, text, ttl,
+    Named, code, count, db_timeout, hold_at_least, keep, log_format, older_than, once_per, switch,
+    text, ttl,
 };
-pub use self::value_parsers::{WatchArgument, duration, watch};
 pub(crate) use self::value_parsers::{shown, without_passwords};
 
 /// Keep a job from running on two machines at once.
@@ -205,6 +206,10 @@ pub struct Run {
     /// Choose what happens to the job if the lease is lost
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
     pub on_loss: OnLoss,
+
+    /// Write the messages of lease to stderr in this format: text, or json for one JSON object on each line
+    #[arg(long, value_name = "FORMAT", env = "LEASE_LOG_FORMAT", default_value = "text", hide_env_values = true, value_parser = Named(log_format))]
+    pub log_format: LogFormat,
 
     /// The key of the lease: 1 to 1024 bytes of UTF-8
     #[arg(value_name = "KEY", value_parser = Named(str::parse::<Key>))]

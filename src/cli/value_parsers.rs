@@ -199,6 +199,27 @@ pub(super) fn text(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
+/// The formats of the messages on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line for people
+    Text,
+    /// One JSON object on one line
+    Json,
+}
+
+/// The format of the messages.
+pub(super) fn log_format(text: &str) -> Result<LogFormat, Invalid> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err(Invalid::new(format!(
+            "\"{}\" is not a format (text or json)",
+            shown(text)
+        ))),
+    }
+}
+
 /// A switch that is set by a variable.
 pub(super) fn switch(text: &str) -> Result<bool, Invalid> {
     let no = ["", "0", "n", "no", "f", "false", "off"];

@@ -20,12 +20,17 @@ use crate::connect::Settings;
 use crate::exit::Exit;
 use crate::job::Ended;
 use crate::lease::{Fence, Grant, Holder, Invalid, Key, Loss, Term};
-use crate::output::{self, StderrWriter, Verbosity};
+use crate::output::{self, Level, Message, StderrWriter, Verbosity};
 use crate::record::Said;
 use crate::store::{Applied, Failure, Reporter, Store};
 use crate::supervise::Outcome;
 use crate::text::os_error_text;
 use crate::timing::{self, Ttl};
+
+/// The events that a store reports: a setting to look at, a step, and a history that can't be written.
+const SETTINGS: &str = "settings";
+const DATABASE: &str = "database";
+const HISTORY: &str = "history_unwritten";
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,15 +87,19 @@ pub fn store(common: &Common) -> anyhow::Result<Store> {
     let settings = Settings::resolve(common.database_url.as_deref())?;
     let verbosity = verbosity(common);
     for warning in settings.warnings() {
-        verbosity.info(warning);
+        verbosity.write(&Message::new(Level::Info, SETTINGS, warning));
     }
     Ok(Store::new(
         settings,
         common.table.clone(),
         limit,
         Reporter {
-            step: Arc::new(move |step| verbosity.step(step)),
-            warning: Arc::new(move |warning| verbosity.info(warning)),
+            step: Arc::new(move |step| {
+                verbosity.write(&Message::new(Level::Step, DATABASE, step));
+            }),
+            warning: Arc::new(move |warning| {
+                verbosity.write(&Message::new(Level::Info, HISTORY, warning));
+            }),
         },
     )
     .saying(Said {
@@ -107,8 +116,8 @@ pub fn store(common: &Common) -> anyhow::Result<Store> {
 #[must_use]
 pub fn reporter(stderr: &StderrWriter) -> Reporter {
     Reporter {
-        step: Arc::new(stderr.step_reporter()),
-        warning: Arc::new(stderr.info_reporter()),
+        step: Arc::new(stderr.reporter(Level::Step, DATABASE)),
+        warning: Arc::new(stderr.reporter(Level::Info, HISTORY)),
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::mpsc;
 use anyhow::Context as _;
 
 use super::{Ending, fresh_holder, outer_holder, reporter, store, verbosity};
-use crate::cli::{Common, Run};
+use crate::cli::{Common, LogFormat, Run};
 use crate::event_loop::{Claimant, EventLoop, Input, JobControl};
-use crate::output::StderrWriter;
+use crate::output::{self, StderrWriter};
 use crate::record::Said;
 use crate::signals;
 use crate::supervise::{JobPlan, Plan, Purpose};
@@ -18,11 +18,16 @@ use crate::timing::{self, Extension, Timing, Ttl};
 /// # Errors
 /// When an argument can't be valid, or a watchdog, a thread or a signal handler can't be started.
 pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
+    match args.log_format {
+        LogFormat::Text => {}
+        LogFormat::Json => output::log_as_json(args.key.as_str()),
+    }
     let ttl = Ttl::new(args.acquire.ttl)?;
     let db_timeout = timing::db_timeout(common.db_timeout)?;
     let timing = Timing::new(ttl, args.heartbeat, args.grace, db_timeout)?;
     let hold = timing::hold_at_least(args.hold_at_least)?;
     let holder = fresh_holder(args.acquire.name.as_deref())?;
+    output::log_holder(holder.as_str());
     let store = store(common)?.named(&args.key);
 
     let said = Said {

@@ -8,6 +8,7 @@ use super::input::Input;
 use super::state::EventLoop;
 use crate::clock::BootTime;
 use crate::heartbeat::Beat;
+use crate::output;
 use crate::process::{self, Change, StopOutcome};
 use crate::signals::Caught;
 use crate::store::{Applied, Failure};
@@ -79,11 +80,8 @@ impl EventLoop {
             Input::Answer(event) => events.push_back(event),
             Input::Evicted(culprit) => self.report_held_back(culprit.as_ref()),
             Input::Beat(Beat::Renewed(granted)) => {
-                self.stderr.step(format!(
-                    "renewed {} until {}",
-                    self.claimant.key.as_str(),
-                    granted.grant.expires_at
-                ));
+                let key = self.claimant.key.as_str();
+                self.stderr.write(&output::renewed(key, &granted.grant));
                 events.push_back(Event::Renewed(granted));
             }
             Input::Beat(Beat::Failed(failure)) => {

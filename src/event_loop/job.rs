@@ -11,6 +11,7 @@ use crate::clock::BootTime;
 use crate::heartbeat::Heartbeat;
 use crate::job::{Foreground, Leftovers, OnLoss, Signal};
 use crate::lease::Term;
+use crate::output::{Level, Message};
 use crate::process::{self, Launch, NoProgram, SpawnError, Terminal};
 use crate::signals::Caught;
 use crate::supervise::{Event, NotStarted, StartAnswer, WatchdogOrder};
@@ -69,8 +70,9 @@ impl EventLoop {
         match started {
             Ok(job) => {
                 self.children.job = Some(job.pid());
-                self.stderr
-                    .step(format!("started the job, process {}", job.pid()));
+                let text = format!("started the job, process {}", job.pid());
+                let started = Message::new(Level::Step, "job_started", text);
+                self.stderr.write(&started.with("pid", job.pid()));
                 control.job = Some(job);
                 control.started = Some(BootTime::now());
                 events.push_back(Event::Start(StartAnswer::Started));
@@ -125,10 +127,12 @@ impl EventLoop {
             && !control.out_of_reach
         {
             control.out_of_reach = true;
-            self.stderr.error(format!(
+            let text = format!(
                 "cannot signal the job of {}: it runs as another user, so lease cannot stop it",
                 self.claimant.key.as_str()
-            ));
+            );
+            self.stderr
+                .write(&Message::new(Level::Error, "job_out_of_reach", text));
         }
     }
 

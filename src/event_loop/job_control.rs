@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-use crate::clock::BootTime;
+use crate::clock::{BootTime, PreparedLine};
 use crate::heartbeat::Heartbeat;
 use crate::job::OnLoss;
 use crate::output;
@@ -20,7 +20,7 @@ pub struct JobControl {
     pub(super) on_loss: OnLoss,
     pub(super) watchdog: Option<Watchdog>,
     /// The message of a watchdog after it has stopped the job.
-    pub(super) watchdog_line: String,
+    pub(super) watchdog_line: PreparedLine,
     pub(super) terminal: Option<Terminal>,
     pub(super) job: Option<Job>,
     pub(super) heartbeat: Option<Heartbeat>,

@@ -4,7 +4,7 @@ use super::input::Input;
 use super::state::{EventLoop, HeldBack};
 use crate::clock::BootTime;
 use crate::lease::Loss;
-use crate::output::{self, Level};
+use crate::output;
 use crate::record::Culprit;
 use crate::supervise::{Outcome, Reason, Report};
 use crate::timing::EVICTION_LOOK;
@@ -13,6 +13,9 @@ impl EventLoop {
     /// Writes a report. One about a term that somebody may have ended is held back until the history has told who it was,
     /// and those after it as well: by then the job is being stopped, or has ended.
     pub(super) fn report(&mut self, report: Report) {
+        if let Report::Claimed(grant) = &report {
+            output::log_fence(grant.term.fence);
+        }
         if let (Report::Lost(reason), Some(control)) = (&report, &mut self.job) {
             control.loss = Some(reason.clone());
         }
@@ -66,7 +69,7 @@ impl EventLoop {
     /// Says how the job of a run ended.
     pub(super) fn report_the_end(&self, outcome: &Outcome) {
         let Some(control) = &self.job else { return };
-        self.stderr.step(output::run_ended(
+        self.stderr.write(&output::run_ended(
             self.claimant.key.as_str(),
             self.supervisor.job_end(),
             control.took.unwrap_or_default(),
@@ -77,12 +80,8 @@ impl EventLoop {
 
     fn write(&self, report: &Report, culprit: Option<&Culprit>) {
         let key = self.claimant.key.as_str();
-        let (text, level) = output::report(report, key, &self.plan, culprit);
-        match level {
-            Level::Error => self.stderr.error(text),
-            Level::Info => self.stderr.info(text),
-            Level::Step => self.stderr.step(text),
-        }
+        self.stderr
+            .write(&output::report(report, key, &self.plan, culprit));
     }
 }
 

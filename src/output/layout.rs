@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::escape::harmless_json;
+use super::whole_seconds;
 use super::width::{shorten, width};
-use super::{harmless_json, whole_seconds};
 use crate::timing::human;
 
 /// What is between two columns.

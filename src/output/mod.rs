@@ -3,10 +3,13 @@
 //! Data goes to stdout. Messages go to stderr, one line each, and each begins with `lease: `.
 
 mod chart;
+mod escape;
 mod history;
 mod layout;
+mod message;
 mod metrics;
 mod report;
+mod report_fields;
 mod run_ended;
 mod screen;
 mod status;
@@ -17,20 +20,23 @@ mod width;
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
 
+use crate::clock::PreparedLine;
 use crate::lease::{LeaseState, Loss, Row, ServerTime, Term};
 use crate::process;
 use crate::record::Culprit;
 use crate::timing::human;
 
 pub use self::chart::{Paper, Window, chart};
+pub use self::escape::escape;
 pub use self::history::{
     Look, Overdue, ended, history_json, history_table, last_run, last_runs_json, last_runs_table,
     overdue_json, overdue_table,
 };
 pub use self::layout::span;
+pub use self::message::{Level, Message, log_as_json, log_fence, log_holder};
 pub use self::metrics::openmetrics;
-pub use self::report::{Level, not_released, report};
-pub use self::run_ended::run_ended;
+pub use self::report::{not_released, report};
+pub use self::run_ended::{renewed, run_ended};
 pub use self::screen::{Screen, ScreenView, leave_screen, local_time};
 pub use self::status::{Shown, status_json, status_table};
 pub use self::stderr_writer::StderrWriter;
@@ -46,42 +52,61 @@ pub struct Verbosity {
 }
 
 impl Verbosity {
-    /// Writes an error, whatever the verbosity.
+    /// Writes a message, if its level is wanted.
+    pub fn write(self, message: &Message) {
+        if self.wants(message.level) {
+            write_message(message);
+        }
+    }
+
+    /// Writes an error of a verb that has no events.
     pub fn error(self, message: impl Display) {
-        write_message(&message.to_string());
+        self.write(&Message::new(Level::Error, NO_EVENT, message));
     }
 
-    /// Writes information, such as a skipped run, unless `--quiet` is given.
+    /// Writes information of a verb that has no events, unless `--quiet` is given.
     pub fn info(self, message: impl Display) {
-        if !self.quiet {
-            write_message(&message.to_string());
-        }
+        self.write(&Message::new(Level::Info, NO_EVENT, message));
     }
 
-    /// Writes a step, if `--verbose` is given.
+    /// Writes a step of a verb that has no events, if `--verbose` is given.
     pub fn step(self, message: impl Display) {
-        if self.verbose {
-            write_message(&message.to_string());
+        self.write(&Message::new(Level::Step, NO_EVENT, message));
+    }
+
+    const fn wants(self, level: Level) -> bool {
+        match level {
+            Level::Error => true,
+            Level::Info => !self.quiet,
+            Level::Step => self.verbose,
         }
     }
+}
+
+/// Only `run` writes its messages for programs too.
+const NO_EVENT: &str = "message";
+
+/// Writes a message to stderr, whatever the verbosity.
+pub fn write_message(message: &Message) {
+    write_line(&message.line());
 }
 
 /// Writes one line to stderr, in one call, so that lines of several processes do not mix.
 ///
 /// A failure is ignored: it cannot be reported anywhere, and a full disk must not stop a job.
-pub fn write_message(message: &str) {
-    let _ = io::stderr().write_all(line(message).as_bytes());
-}
-
-fn line(message: &str) -> String {
-    format!("lease: {}\n", escape(message))
+fn write_line(line: &str) {
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// The line that a watchdog writes itself after it has stopped the job of `key`, because `lease` may be gone.
 #[must_use]
-pub fn watchdog_line(key: &str) -> String {
-    line(&format!(
-        "the watchdog has stopped the job of {key}: lease was killed, or had not stopped it in time"
+pub fn watchdog_line(key: &str) -> PreparedLine {
+    message::prepared(&Message::new(
+        Level::Error,
+        "watchdog_stopped_job",
+        format!(
+            "the watchdog has stopped the job of {key}: lease was killed, or had not stopped it in time"
+        ),
     ))
 }
 
@@ -124,30 +149,6 @@ pub fn stdout_columns() -> Option<usize> {
 #[must_use]
 pub fn redraw(text: &str) -> String {
     format!("\u{1b}[H{}\u{1b}[J", text.replace('\n', "\u{1b}[K\n"))
-}
-
-/// Text that cannot control a terminal: control characters, and characters that hide or reverse others, become escapes.
-#[must_use]
-pub fn escape(text: &str) -> String {
-    if !text.chars().any(controls_the_terminal) {
-        return text.to_owned();
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if controls_the_terminal(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// Control characters (C0, DEL, C1), line and paragraph separators, and the invisible characters of Unicode's
-/// bidirectional algorithm ("Trojan Source", CVE-2021-42574).
-fn controls_the_terminal(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
 }
 
 /// Who holds the lease, for a claim that did not get it.
@@ -241,38 +242,5 @@ fn whole_seconds(duration: std::time::Duration) -> std::time::Duration {
         std::time::Duration::from_secs(duration.as_secs())
     } else {
         duration
-    }
-}
-
-/// JSON that cannot control a terminal. The serializer escapes only the characters below U+0020.
-fn harmless_json(json: String) -> String {
-    if !json.chars().any(controls_the_terminal) {
-        return json;
-    }
-    json.chars()
-        .map(|c| {
-            if controls_the_terminal(c) && c != '\n' {
-                format!("\\u{:04x}", u32::from(c))
-            } else {
-                c.to_string()
-            }
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_cannot_write_to_the_terminal() {
-        assert_eq!(escape("\u{1b}]0;owned\u{7}"), r"\u{1b}]0;owned\u{7}");
-        assert_eq!(escape("a\u{9b}2Jb"), r"a\u{9b}2Jb");
-        assert_eq!(escape("user\u{202e}nimda"), r"user\u{202e}nimda");
-        assert_eq!(escape("naïve ✓"), "naïve ✓");
-        assert_eq!(
-            harmless_json("\"a\u{9b}\u{202e}\"".to_owned()),
-            r#""a\u009b\u202e""#
-        );
     }
 }

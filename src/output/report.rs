@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::message::{Level, Message};
+use super::report_fields::event;
 use super::{escape, held_by, loss_by, whole_seconds};
 use crate::job::Ended;
 use crate::lease::Loss;
@@ -9,25 +11,19 @@ use crate::record::Culprit;
 use crate::supervise::{JobEnd, NotReleased, Plan, Purpose, Reason, Report};
 use crate::timing::{Wait, human};
 
-/// How much a message matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Written with `--quiet` too.
-    Error,
-    /// Not written with `--quiet`.
-    Info,
-    /// Written with `--verbose` only.
-    Step,
+/// A report as a message. `culprit` is who has evicted the holder, if that is known.
+#[must_use]
+pub fn report(report: &Report, key: &str, plan: &Plan, culprit: Option<&Culprit>) -> Message {
+    let (text, level) = text(report, key, plan, culprit);
+    let (event, fields) = event(report, culprit);
+    fields.into_iter().fold(
+        Message::new(level, event, text),
+        |message, (name, value)| message.with(name, value),
+    )
 }
 
 /// The text of a report, and how much it matters. `culprit` is who has evicted the holder, if that is known.
-#[must_use]
-pub fn report(
-    report: &Report,
-    key: &str,
-    plan: &Plan,
-    culprit: Option<&Culprit>,
-) -> (String, Level) {
+fn text(report: &Report, key: &str, plan: &Plan, culprit: Option<&Culprit>) -> (String, Level) {
     match report {
         Report::Waiting(row) => (format!("waiting: {}", held_by(row)), Level::Info),
         Report::ClaimFailing { failure, retry_for } => (

@@ -3,13 +3,12 @@
 //! Writing to stderr can block, for example if nobody reads the pipe or Ctrl-S has stopped the terminal. The thread that
 //! keeps the deadlines must not wait for that.
 
-use std::fmt::Display;
 use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
-use super::{Verbosity, write_message};
+use super::{Level, Message, Verbosity, write_line};
 
 /// Queues messages for a thread that writes them in order.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ impl StderrWriter {
             .spawn(move || {
                 for line in queue {
                     match line {
-                        Line::Message(text) => write_message(&text),
+                        Line::Message(line) => write_line(&line),
                         Line::Flush(flushed) => drop(flushed.send(())),
                     }
                 }
@@ -45,41 +44,26 @@ impl StderrWriter {
         Ok(Self { verbosity, lines })
     }
 
-    /// Writes an error, whatever the verbosity.
-    pub fn error(&self, message: impl Display) {
-        // This cannot fail: the thread reads until this value is dropped.
-        let _ = self.lines.send(Line::Message(message.to_string()));
-    }
-
-    /// Writes information, unless `--quiet` is given.
-    pub fn info(&self, message: impl Display) {
-        if !self.verbosity.quiet {
-            self.error(message);
+    /// Writes a message, if its level is wanted. Its time is now, however long the line has to wait.
+    pub fn write(&self, message: &Message) {
+        if self.verbosity.wants(message.level) {
+            // This cannot fail: the thread reads until this value is dropped.
+            let _ = self.lines.send(Line::Message(message.line()));
         }
     }
 
-    /// Writes a step, if `--verbose` is given.
-    pub fn step(&self, message: impl Display) {
-        if self.verbosity.verbose {
-            self.error(message);
-        }
-    }
-
-    /// A function that reports steps from another thread.
-    pub fn step_reporter(&self) -> impl Fn(&str) + Send + Sync + use<> {
-        self.reporter(self.verbosity.verbose)
-    }
-
-    /// A function that reports information from another thread.
-    pub fn info_reporter(&self) -> impl Fn(&str) + Send + Sync + use<> {
-        self.reporter(!self.verbosity.quiet)
-    }
-
-    fn reporter(&self, is_wanted: bool) -> impl Fn(&str) + Send + Sync + use<> {
+    /// A function that reports an event of this level from another thread.
+    pub fn reporter(
+        &self,
+        level: Level,
+        event: &'static str,
+    ) -> impl Fn(&str) + Send + Sync + use<> {
+        let is_wanted = self.verbosity.wants(level);
         let lines = std::sync::Mutex::new(self.lines.clone());
-        move |message| {
+        move |text| {
             if is_wanted && let Ok(lines) = lines.lock() {
-                let _ = lines.send(Line::Message(message.to_owned()));
+                let line = Message::new(level, event, text).line();
+                let _ = lines.send(Line::Message(line));
             }
         }
     }

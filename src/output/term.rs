@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::harmless_json;
+use super::escape::harmless_json;
 use crate::lease::Grant;
 
 /// A word in quotes for a POSIX shell. Single quotes protect every character except the single quote itself.

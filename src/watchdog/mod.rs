@@ -27,6 +27,7 @@ use libc::pid_t;
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
+use crate::clock::PreparedLine;
 use crate::process::{Announce, Group};
 use crate::supervise::WatchdogOrder;
 use wire::Message;
@@ -48,7 +49,7 @@ impl Watchdog {
     ///
     /// # Errors
     /// When no pipe or process can be created.
-    pub fn start(grace: Duration, line: &str) -> io::Result<Self> {
+    pub fn start(grace: Duration, line: &PreparedLine) -> io::Result<Self> {
         Self::fork(grace, None, line)
     }
 
@@ -66,12 +67,16 @@ impl Watchdog {
         grace: Duration,
         job: &Group,
         order: WatchdogOrder,
-        line: &str,
+        line: &PreparedLine,
     ) -> io::Result<Self> {
         Self::fork(grace, Some((job, order.into())), line)
     }
 
-    fn fork(grace: Duration, job: Option<(&Group, Message)>, line: &str) -> io::Result<Self> {
+    fn fork(
+        grace: Duration,
+        job: Option<(&Group, Message)>,
+        line: &PreparedLine,
+    ) -> io::Result<Self> {
         let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
         let pid = system::fork_into(&read, grace, job, line)?;
         Ok(Self {

@@ -28,7 +28,7 @@ use nix::unistd::Pid;
 
 use super::switch::{Act, Switch};
 use super::wire::{Message, SIZE};
-use crate::clock::BootTime;
+use crate::clock::{self, BootTime, PreparedLine};
 use crate::job::Signal;
 use crate::process::{Group, block_all, rename_forked, set_mask};
 
@@ -48,7 +48,7 @@ pub(super) fn fork_into(
     read: &OwnedFd,
     grace: Duration,
     job: Option<(&Group, Message)>,
-    line: &str,
+    line: &PreparedLine,
 ) -> io::Result<pid_t> {
     // No handler may run in the child: the handlers write to the parent's pipe for signals.
     let before = block_all()?;
@@ -59,7 +59,7 @@ pub(super) fn fork_into(
             read: read.as_raw_fd(),
             grace,
             job,
-            line: line.as_bytes(),
+            line,
         });
     }
     let error = io::Error::last_os_error();
@@ -101,7 +101,7 @@ struct Inherited<'a> {
     grace: Duration,
     /// A job that runs already, and the order for it.
     job: Option<(&'a Group, Message)>,
-    line: &'a [u8],
+    line: &'a PreparedLine,
 }
 
 /// The watchdog, from its fork to its exit. `extern "C"`, because a panic must abort and not unwind into a copy of `lease`.
@@ -217,7 +217,7 @@ struct Watch<'a> {
     /// If the group can only be signalled by its number: whether the number certainly still means the job.
     sure: bool,
     /// The message to write once it has stopped the job.
-    line: &'a [u8],
+    line: &'a PreparedLine,
     reported: bool,
 }
 
@@ -359,15 +359,21 @@ impl Watch<'_> {
 
 /// Writes one line to stderr, after everything else is done. The write can block, if nobody reads the pipe or Ctrl-S has
 /// stopped the terminal. An alarm then ends the process after a second.
-fn write_to_stderr(line: &[u8]) {
+fn write_to_stderr(line: &PreparedLine) {
+    let now = clock::utc_now();
+    let parts = line.at(&now).map(|part| libc::iovec {
+        iov_base: part.as_ptr().cast_mut().cast(),
+        iov_len: part.len(),
+    });
     let mut open = SigSet::all();
     open.remove(SIGALRM);
-    // SAFETY: the buffer is as long as it says; the set is a valid one, and nothing else runs in this process.
+    // SAFETY: the parts are as long as they say; the set is a valid one, and nothing else runs in this process.
     unsafe {
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
         let _: io::Result<()> = set_mask(open);
         libc::alarm(1);
-        libc::write(2, line.as_ptr().cast(), line.len());
+        // In one call, so that lines of several processes do not mix. It only reads.
+        libc::writev(2, parts.as_ptr(), parts.len() as c_int);
         libc::alarm(0);
         libc::signal(libc::SIGALRM, libc::SIG_IGN);
     }

@@ -17,6 +17,7 @@ mod release;
 mod renew;
 mod run;
 mod run_exit;
+mod run_log;
 mod run_once;
 mod run_programs;
 mod run_replicas;

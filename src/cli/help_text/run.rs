@@ -63,6 +63,70 @@ pub const FATES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The events of `--log-format json`, with the fields that each has of its own.
+const EVENTS: &[(&str, &str)] = &[
+    (
+        "waiting, busy",
+        "someone else holds the lease, and is waited for or not; held_by (null if the key is cooling), held_fence, expires_at",
+    ),
+    (
+        "held_by_outer_run",
+        "the run around this one holds the lease",
+    ),
+    (
+        "not_due",
+        "--once-per; succeeded_on, succeeded_ago_ms, due_in_ms",
+    ),
+    ("claim_failing", "claims fail and are retried; reason"),
+    (
+        "claim_failed",
+        "the claim is given up; reason, unknown (true if it may have been applied)",
+    ),
+    ("claimed, renewed", "with -v; expires_at"),
+    ("slow_claim", "took_ms, heartbeat_ms"),
+    ("job_started", "with -v; pid"),
+    (
+        "not_started",
+        "the job was not started; reason, if the database failed",
+    ),
+    (
+        "renewal_failing, renewal_recovered",
+        "renewals fail and are retried, or succeed again; reason",
+    ),
+    (
+        "lost",
+        "cause: evicted, released, taken, expired, mismatch, no_row, no_table or not_renewed; job: not_started, stopped, ended or runs_on; held_by, held_fence and expires_at if someone else holds the lease; evicted_by_role, evicted_by_host and evicted_by_pid if the history tells; reason, if the database failed",
+    ),
+    (
+        "leftovers, leftovers_killed",
+        "the job left processes in its group; processes (null if unknown)",
+    ),
+    ("job_out_of_reach", "the job runs as another user"),
+    (
+        "heartbeat_failed, watchdog_failed",
+        "the job is stopped; reason",
+    ),
+    ("watchdog_replaced", "the watchdog was killed or stopped"),
+    (
+        "watchdog_stopped_job",
+        "written by the watchdog, which does not know the fence",
+    ),
+    ("released", "with -v"),
+    (
+        "release_failed",
+        "reason, unknown (true if it may have been applied), expires_at",
+    ),
+    (
+        "run_ended",
+        "with -v, the last one; job: not_started, ended or stopped; exit_code or exit_signal, took_ms",
+    ),
+    ("database", "with -v: a step of a database operation"),
+    ("settings", "a connection setting to look at"),
+    ("history_unwritten", "the history could not be written"),
+    ("error", "any other error; exit_code"),
+    ("bug", "a bug in lease"),
+];
+
 pub(super) const RUN: &[Section] = &[
     Section {
         title: "EXAMPLES",
@@ -197,6 +261,35 @@ pub(super) const RUN: &[Section] = &[
             Block::Text(
                 "The time limit of a renewal is a heartbeat, or twice the time of the last successful renewal if that is longer. Each timeout doubles it. The limit is never longer than --db-timeout, and never ends after the moment at which the job must be stopped. Where possible, it leaves time for one more try on a new connection. If renewals are slow, they begin before the heartbeat is over. If the claim took longer than a heartbeat, lease says so when the job starts.",
             ),
+        ],
+    },
+    Section {
+        title: "MESSAGES AS JSON",
+        blocks: &[
+            Block::Text(
+                "With --log-format json, lease writes each of its messages to stderr as one JSON object on one line. Wrong usage that is noticed while the command line is read is still reported as text. The job's own stderr passes through unchanged. Each object has these fields, and then those of its event:",
+            ),
+            Block::Terms(&[
+                (
+                    "time",
+                    "when the message was made, by the clock of this machine, in RFC 3339 and UTC",
+                ),
+                ("level", "error, info (not with -q) or debug (only with -v)"),
+                ("event", "a name from the list below"),
+                (
+                    "key, holder",
+                    "the lease; holder is null until it is chosen",
+                ),
+                ("fence", "a number; null until the lease is claimed"),
+                (
+                    "message",
+                    "the text that --log-format text shows; the last field",
+                ),
+            ]),
+            Block::Text(
+                "Names of events and fields do not change with a minor version, but new ones may be added:",
+            ),
+            Block::Terms(EVENTS),
         ],
     },
     VARIABLES,

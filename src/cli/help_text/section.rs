@@ -39,6 +39,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "errors only, unless it is 0, n, no, f, false or off; see --quiet",
     ),
     (
+        "LEASE_LOG_FORMAT",
+        "the format of the messages of run, text or json; see --log-format",
+    ),
+    (
         "LEASE_KEY, LEASE_HOLDER, FENCE",
         "the term that renew and release act on; claim prints them, and run sets them for its job",
     ),
