@@ -165,6 +165,9 @@ pub(super) const RUN: &[Section] = &[
                 "If the database fails temporarily at the claim or at the release, lease retries for up to --db-timeout. With --wait, it retries the claim for as long as --wait allows.",
             ),
             Block::Text(
+                "In ps, the watchdog is job-watchdog, a child of lease. Neither its name nor its command line contains lease or the key. So killall lease and pkill -f KEY, even with -9, leave the watchdog alive to stop the job.",
+            ),
+            Block::Text(
                 "With --on-loss continue there is no watchdog. lease only reports the loss, and the job runs on without the lease.",
             ),
         ],
