@@ -1,4 +1,10 @@
+use std::time::Duration;
+
+use super::run::RULE;
+use super::trust::margin;
+use super::waiting::SHORTEST_POLL;
 use super::*;
+use crate::clock::BootTime;
 
 fn ttl(ms: u64) -> Ttl {
     Ttl::new(Duration::from_millis(ms)).expect("in range")
@@ -106,15 +112,15 @@ fn the_largest_value_that_a_refusal_names_is_accepted_and_no_larger_one() {
 #[test]
 fn the_default_of_one_yields_to_the_other_that_was_given() {
     let t = timing(60_000, Some(25_000), None).expect("a grace of 9.4 s is left");
-    assert_eq!(t.grace, Duration::from_millis(9_400));
+    assert_eq!(t.grace(), Duration::from_millis(9_400));
     assert_eq!(t.heartbeat, Duration::from_secs(25));
     let t = timing(60_000, None, Some(20_000)).expect("heartbeats of 19.7 s are left");
     assert_eq!(t.heartbeat, Duration::from_millis(19_700));
-    assert_eq!(t.grace, Duration::from_secs(20));
+    assert_eq!(t.grace(), Duration::from_secs(20));
     let t = timing(60_000, None, Some(1_000)).expect("fits");
     assert_eq!(t.heartbeat, Duration::from_secs(20));
     let t = timing(60_000, Some(1_000), None).expect("fits");
-    assert_eq!(t.grace, Duration::from_secs(10));
+    assert_eq!(t.grace(), Duration::from_secs(10));
 }
 
 #[test]
