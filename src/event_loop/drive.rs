@@ -8,11 +8,11 @@ use super::input::Input;
 use super::state::EventLoop;
 use crate::clock::BootTime;
 use crate::heartbeat::Beat;
-use crate::output;
+use crate::output::{self, WaitLine};
 use crate::process::{self, Change, StopOutcome};
 use crate::signals::Caught;
 use crate::store::{Applied, Failure};
-use crate::supervise::{Action, Event, Outcome, WatchdogOrder};
+use crate::supervise::{Action, Event, Outcome, Report, WatchdogOrder};
 use crate::text::os_error_text;
 
 /// The longest sleep of the loop: the channel's timeout stands still while the machine is suspended.
@@ -119,12 +119,25 @@ impl EventLoop {
                 signal,
                 whole_group,
             } => {
+                self.stderr.pause_wait();
                 if process::stop_own_group(signal, whole_group) == StopOutcome::StayedAwake {
                     events.push_back(Event::StayedAwake(signal));
                 }
             }
             Action::WakeNeighbours => process::wake_own_group(),
+            // The line says it, if it can be seen.
+            Action::Report(Report::Waiting(_)) if self.stderr.can_show_a_wait() => {}
             Action::Report(report) => self.report(report),
+            Action::ShowWait {
+                row,
+                read_at,
+                since,
+            } => self.stderr.show_wait(WaitLine {
+                row,
+                read_at,
+                since,
+            }),
+            Action::EndWait => self.stderr.end_wait(),
             Action::Finish(outcome) => return Some(outcome),
             Action::ArmWatchdog(deadline) => events.push_back(self.arm_watchdog(deadline)),
             Action::StartJob { term, not_after } => self.start_job(&term, not_after, events),

@@ -94,6 +94,11 @@ struct About {
 /// of a bug, are written where nothing else of a run is left.
 static JSON: OnceLock<About> = OnceLock::new();
 
+/// Whether messages are objects for a program.
+pub(super) fn is_json() -> bool {
+    JSON.get().is_some()
+}
+
 /// From now on the messages are JSON, about this key.
 pub fn log_as_json(key: &str) {
     let about = About {

@@ -2,6 +2,7 @@
 //!
 //! Data goes to stdout. Messages go to stderr, one line each, and each begins with `lease: `.
 
+mod bottom_line;
 mod chart;
 mod escape;
 mod history;
@@ -15,6 +16,7 @@ mod screen;
 mod status;
 mod stderr_writer;
 mod term;
+mod wait_line;
 mod width;
 
 use std::fmt::Display;
@@ -41,6 +43,7 @@ pub use self::screen::{Screen, ScreenView, leave_screen, local_time};
 pub use self::status::{Shown, status_json, status_table};
 pub use self::stderr_writer::StderrWriter;
 pub use self::term::{term_json, term_shell};
+pub use self::wait_line::WaitLine;
 
 /// How much is written to stderr.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +98,8 @@ pub fn write_message(message: &Message) {
 ///
 /// A failure is ignored: it cannot be reported anywhere, and a full disk must not stop a job.
 fn write_line(line: &str) {
-    let _ = io::stderr().write_all(line.as_bytes());
+    let text = format!("{}{line}", bottom_line::clearing());
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// The line that a watchdog writes itself after it has stopped the job of `key`, because `lease` may be gone.

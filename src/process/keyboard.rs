@@ -54,6 +54,16 @@ pub fn is_foreground(stream: impl AsFd) -> bool {
     tcgetpgrp(stream) == Ok(getpgrp())
 }
 
+/// Whether a write to `stream` would not block now.
+#[must_use]
+pub fn takes_output(stream: impl AsFd) -> bool {
+    let mut wanted = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
+    poll(&mut wanted, PollTimeout::ZERO).is_ok()
+        && wanted[0]
+            .revents()
+            .is_some_and(|found| found.contains(PollFlags::POLLOUT))
+}
+
 /// Whether a screen may be shown on stdout: it is the terminal that controls this process.
 ///
 /// Not for an asynchronous list of a shell without job control (`lease ... &` in a script): it shares the script's group

@@ -21,7 +21,7 @@ pub(crate) use inherited::{block_all, rename_forked, set_mask};
 pub use inherited::{block_ttou, ignored_at_start, unblock_all, was_closed_at_start};
 pub use keyboard::{
     Size, is_foreground, read_keys, restore_modes, set_key_modes, stdout_can_show_a_screen,
-    terminal_size,
+    takes_output, terminal_size,
 };
 pub use program::NoProgram;
 pub use spawn::{Announce, Job, Launch, SpawnError, spawn};

@@ -80,6 +80,17 @@ pub enum Action {
         /// The expiry of the lease, if the job has certainly ended before it.
         ours_to: Option<ServerTime>,
     },
+    /// Show at a terminal whom the claim waits for, until [`Action::EndWait`].
+    ShowWait {
+        /// Who holds the lease.
+        row: Row,
+        /// When that was read.
+        read_at: BootTime,
+        /// When the wait began.
+        since: BootTime,
+    },
+    /// The wait is over: nothing is shown of it any more.
+    EndWait,
     /// Write this message. `output` knows its text.
     Report(Report),
     /// The run is over. No action follows.

@@ -36,6 +36,7 @@ mod table_types;
 mod triggers;
 mod usage;
 mod variables;
+mod wait_line;
 mod watch;
 
 use support::table::{column, literal};

@@ -1,7 +1,5 @@
 //! `lease status --watch` at a terminal, and what a table at a terminal looks like.
 
-use std::num::NonZero;
-
 use nix::sys::signal::Signal;
 use nix::sys::termios::LocalFlags;
 
@@ -26,31 +24,19 @@ fn leases(count: usize) -> (String, String) {
     (database, url)
 }
 
-/// What a person sees, line by line, on a terminal of this size.
-fn seen(terminal: &Terminal, rows: u16, columns: u16) -> (Vec<String>, bool) {
-    let size = |count| NonZero::new(count).expect("a size");
-    let mut parser = vt100::Parser::new(size(rows), size(columns), 0);
-    parser.process(terminal.screen().as_bytes());
-    let screen = parser.screen();
-    let lines = screen
-        .rows(0, columns)
-        .map(|line| line.trim_end().to_owned());
-    (lines.collect(), screen.alternate_screen())
-}
-
 /// Waits until a person sees what `is_so` looks for, on the alternate screen.
 #[track_caller]
 fn until_seen(
     what: &str,
     terminal: &Terminal,
-    (rows, columns): (u16, u16),
+    size: (u16, u16),
     is_so: impl Fn(&[String]) -> bool,
 ) -> Vec<String> {
     until(what, || {
-        let (lines, alternate) = seen(terminal, rows, columns);
+        let (lines, alternate) = terminal.seen(size);
         alternate && is_so(&lines)
     });
-    seen(terminal, rows, columns).0
+    terminal.seen(size).0
 }
 
 /// Whether the terminal passes keys on one by one, without an echo.
@@ -85,7 +71,7 @@ fn a_watch_with_more_leases_than_rows_keeps_its_heading_and_counts_the_rest() {
     assert_eq!(lines[11], "… 10 more");
     terminal.type_in("q");
     terminal.wait_for("code-0");
-    let (lines, alternate) = seen(&terminal, size.0, size.1);
+    let (lines, alternate) = terminal.seen(size);
     assert!(!alternate);
     assert!(lines.iter().any(|line| line == "before"), "{lines:#?}");
     assert!(
@@ -161,7 +147,7 @@ fn every_end_of_a_watch_restores_the_terminal() {
             }
         };
         terminal.wait_for(code);
-        assert!(!seen(&terminal, size.0, size.1).1, "{end:?}");
+        assert!(!terminal.seen(size).1, "{end:?}");
         assert_eq!(terminal.settings(), usual, "{end:?}");
     }
 }
@@ -175,14 +161,14 @@ fn a_watch_can_be_suspended_and_fetched_and_started_in_the_background() {
     until_seen("the lease", &terminal, size, shows_it);
     terminal.type_in(SUSPEND);
     terminal.wait_for("Stopped");
-    assert!(!seen(&terminal, size.0, size.1).1);
+    assert!(!terminal.seen(size).1);
     assert!(!takes_keys(&terminal));
     terminal.type_in("fg\n");
     until_seen("the lease again", &terminal, size, shows_it);
     until("it takes keys", || takes_keys(&terminal));
     terminal.type_in("q");
     terminal.wait_for_next("ready> ");
-    until("the shell is back", || !seen(&terminal, size.0, size.1).1);
+    until("the shell is back", || !terminal.seen(size).1);
     // In the background it neither draws nor is it stopped.
     terminal.type_in("$LEASE status --watch 100ms &\n");
     until("it has started", || !terminal.named("lease").is_empty());
@@ -190,7 +176,7 @@ fn a_watch_can_be_suspended_and_fetched_and_started_in_the_background() {
     claimed(&quiet, &[]);
     terminal.type_in("echo still''-here\n");
     terminal.wait_for("still-here");
-    assert!(!seen(&terminal, size.0, size.1).1);
+    assert!(!terminal.seen(size).1);
     terminal.type_in("fg\n");
     until_seen("the lease in front", &terminal, size, shows_it);
     terminal.type_in("q");

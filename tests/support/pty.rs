@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Write as _;
+use std::num::NonZero;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{ExitStatus, Stdio};
@@ -120,6 +121,18 @@ impl Terminal {
             Window::Open { screen, .. } => screen.text(),
             Window::Closed(screen) => screen.clone(),
         }
+    }
+
+    /// What a person sees, line by line, on a terminal of so many rows and columns; and whether that is the alternate
+    /// screen.
+    pub fn seen(&self, (rows, columns): (u16, u16)) -> (Vec<String>, bool) {
+        let size = |count| NonZero::new(count).expect("a size");
+        let mut parser = vt100::Parser::new(size(rows), size(columns), 0);
+        parser.process(self.screen().as_bytes());
+        let screen = parser.screen();
+        let lines = screen.rows(0, columns);
+        let lines = lines.map(|line| line.trim_end().to_owned()).collect();
+        (lines, screen.alternate_screen())
     }
 
     /// Waits until `part` has been written to the terminal. Mind that what was typed is echoed: wait for something

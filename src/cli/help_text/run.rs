@@ -146,6 +146,9 @@ pub(super) const RUN: &[Section] = &[
             Block::Text("Wait for the other replica instead of skipping:"),
             Block::Code("lease run --wait 10m deploy -- ./deploy.sh"),
             Block::Text(
+                "At a terminal, a line then says whom the run waits for; it disappears when the wait ends. With -q there is none.",
+            ),
+            Block::Text(
                 "Several commands need a shell. In a pipeline, pipefail keeps the failure of pg_dump from being hidden by gzip:",
             ),
             Block::Code("lease run backup -- bash -o pipefail -c 'pg_dump app | gzip >app.gz'"),

@@ -122,8 +122,14 @@ impl Supervisor {
         if claiming.told_holder.as_ref() != Some(&holder) {
             claiming.told_holder = Some(holder);
             claiming.looks = 1;
-            out.push(Action::Report(Report::Waiting(row)));
+            out.push(Action::Report(Report::Waiting(row.clone())));
         }
+        claiming.shows_wait = true;
+        out.push(Action::ShowWait {
+            row,
+            read_at,
+            since: claiming.since,
+        });
         let pause = poll_pause(claiming.looks, Some(frees_in));
         claiming.try_again(now, pause, claiming.wait_until);
         Phase::Claiming(claiming)
@@ -156,6 +162,10 @@ impl Supervisor {
         };
         if !failure.is_transient || ends {
             return self.cannot_claim(failure, out);
+        }
+        if std::mem::take(&mut claiming.shows_wait) {
+            // Nobody knows any more who holds the lease.
+            out.push(Action::EndWait);
         }
         if !claiming.told_failure {
             claiming.told_failure = true;

@@ -27,6 +27,7 @@ impl Supervisor {
     /// Decides what to do about `event`, seen at `now`. The result may be empty.
     pub fn handle(&mut self, now: BootTime, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
+        let shows_wait = self.shows_wait();
         let phase = std::mem::replace(&mut self.phase, Phase::Done);
         self.phase = match (phase, self.plan.purpose) {
             (Phase::Claiming(claiming), _) => self.while_claiming(claiming, now, event, &mut out),
@@ -45,7 +46,22 @@ impl Supervisor {
                 Phase::Done
             }
         };
+        if shows_wait && !matches!(self.phase, Phase::Claiming(_)) {
+            out.insert(0, Action::EndWait);
+        }
         out
+    }
+
+    /// Whether it is shown whom the claim waits for.
+    const fn shows_wait(&self) -> bool {
+        match &self.phase {
+            Phase::Claiming(claiming) => claiming.shows_wait,
+            Phase::Settling(_)
+            | Phase::Starting(_)
+            | Phase::Guarding(..)
+            | Phase::Releasing(_)
+            | Phase::Done => false,
+        }
     }
 
     fn while_guarding(

@@ -72,6 +72,10 @@ pub(super) struct Claiming {
     pub(super) is_unknown: bool,
     /// The number of tries since the last change of the holder.
     pub(super) looks: u32,
+    /// When the first claim was due.
+    pub(super) since: BootTime,
+    /// Whether it is shown whom the claim waits for.
+    pub(super) shows_wait: bool,
     /// The holder that the last "waiting" message named.
     pub(super) told_holder: Option<Option<String>>,
     /// Whether failing claims were reported.
@@ -98,6 +102,8 @@ impl Claiming {
             },
             is_unknown: false,
             looks: 0,
+            since: now,
+            shows_wait: false,
             told_holder: None,
             told_failure: false,
             failure: None,

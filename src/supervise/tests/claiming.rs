@@ -146,7 +146,10 @@ fn an_interrupt_ends_a_pause_at_once_and_a_claim_with_its_answer() {
     sleeping.handle(at(0), held_by("other"));
     assert_eq!(
         sleeping.handle(at(0), Event::Signal(Signal::TERM)),
-        [Action::Finish(Outcome::Interrupted(Signal::TERM))]
+        [
+            Action::EndWait,
+            Action::Finish(Outcome::Interrupted(Signal::TERM))
+        ]
     );
 
     let mut asking = run(Some(Wait::Forever));

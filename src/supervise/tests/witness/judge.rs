@@ -93,6 +93,14 @@ impl Witness {
                 self.must(self.leader_gone, "leftovers of a live job");
                 self.looked_after_kill = self.killed;
             }
+            Action::ShowWait { .. } => {
+                self.must(!self.ours, "a wait for what is ours");
+                self.shows_wait = true;
+            }
+            Action::EndWait => {
+                self.must(self.shows_wait, "the end of no wait");
+                self.shows_wait = false;
+            }
             Action::Report(report) => self.heard(report, stops),
             Action::Claim(_) => {
                 self.must(!self.ours, "a claim of what is ours");
@@ -112,6 +120,7 @@ impl Witness {
                 self.ask(Awaited::Armed);
             }
             Action::StartJob { not_after, .. } => {
+                self.must(!self.shows_wait, "a job under the line of a wait");
                 self.must(self.ours && !self.lost, "a job without a lease");
                 self.must(!self.interrupted, "a job after an interrupt");
                 self.must(
@@ -140,6 +149,7 @@ impl Witness {
 
     fn finished(&mut self, event: &Event, outcome: &Outcome, all: &[Action], i: usize) {
         self.must(self.outcome.is_none(), "a second end");
+        self.must(!self.shows_wait, "a wait is shown for ever");
         self.must(i + 1 == all.len(), "something follows the end");
         self.must(
             !self.started || (self.leader_gone && self.group_over),

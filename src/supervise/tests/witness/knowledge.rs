@@ -46,6 +46,8 @@ pub(in crate::supervise::tests) struct Witness {
     pub(in crate::supervise::tests) now: BootTime,
     pub(super) awaited: Awaited,
     pub(super) interrupted: bool,
+    /// Whether it is shown whom the claim waits for.
+    pub(super) shows_wait: bool,
     pub(super) ours: bool,
     pub(super) deadline: BootTime,
     /// A deadline that is being sent to the watchdog, and how long that takes.
@@ -89,6 +91,7 @@ impl Witness {
             now: at(0),
             awaited: Awaited::Nothing,
             interrupted: false,
+            shows_wait: false,
             ours: false,
             deadline: at(0),
             to_be_told: None,
