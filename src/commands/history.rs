@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Ending, print_or_leave, store, verbosity};
+use super::{Ending, print_or_leave, printed_or_left, store, verbosity};
 use crate::cli::{Common, History, HistoryFormat};
 use crate::exit::Exit;
 use crate::lease::Key;
-use crate::output::{self, Look, Overdue, Paper, Window};
-use crate::record::LastRun;
+use crate::output::{self, Lines, Look, Overdue, Paper, Window};
+use crate::record::{LastRun, Run};
 use crate::sql::Pattern;
-use crate::store::{Failure, Store, Wanted};
+use crate::store::{Failure, Sink, Store, Wanted};
 
 /// So many runs are shown if nothing else is asked for.
 const SHOWN: u32 = 20;
@@ -74,13 +74,17 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
             failed: args.failed,
             limit: args.limit.or(default).map(i64::from),
         };
-        let runs = store.history(&wanted).map_err(failed)?;
-        let text = if is_json {
-            output::history_json(&runs)
-        } else {
-            output::history_table(&runs, &look)
+        let kept = move || Kept {
+            lines: output::history_lines(is_json),
+            look: look.clone(),
         };
-        (text, runs.is_empty())
+        let lines = store.history_into(&wanted, kept).map_err(failed)?.lines;
+        if lines.is_empty() && !is_json {
+            verbosity.info("no runs");
+        } else {
+            printed_or_left(lines.print())?;
+        }
+        return Ok(Ending::Exit(Exit::Done));
     };
     if is_empty && !is_json {
         verbosity.info("no runs");
@@ -88,6 +92,18 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
         print_or_leave(&text)?;
     }
     Ok(Ending::Exit(Exit::Done))
+}
+
+/// Runs that are to be printed.
+struct Kept {
+    lines: Lines,
+    look: Look,
+}
+
+impl Sink<Run> for Kept {
+    fn take(&mut self, run: Run) {
+        output::push_run(&mut self.lines, &run, &self.look);
+    }
 }
 
 /// The keys whose last success is older than `age` milliseconds, and those that have none. A key that is named in full

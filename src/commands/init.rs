@@ -93,7 +93,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         ));
     }
     // A table that existed before may belong to another program, so its default is not changed without being asked.
-    match store.status(&[], false, None) {
+    match store.status(&[], false, None, || ()) {
         Ok(listing) if listing.unsafe_default => verbosity.info(store.advice_on_fences()),
         Ok(_) => {}
         // The table is ready, so this is not an error.

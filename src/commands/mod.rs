@@ -219,7 +219,15 @@ pub fn term_text(
 /// # Errors
 /// When it can't be written.
 pub fn print_or_leave(data: &str) -> anyhow::Result<bool> {
-    match output::print(data) {
+    printed_or_left(output::print(data))
+}
+
+/// The same for what was printed already.
+///
+/// # Errors
+/// When it couldn't be written.
+pub fn printed_or_left(printed: std::io::Result<()>) -> anyhow::Result<bool> {
+    match printed {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(anyhow::anyhow!(

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::escape;
 use super::layout::{columns, json_array, span};
+use super::spool::Lines;
 use crate::job::Ended;
 use crate::lease::ServerTime;
 use crate::record::{Culprit, End, LastRun, Run};
@@ -15,6 +16,7 @@ use crate::record::{Culprit, End, LastRun, Run};
 const NOTHING: &str = "-";
 
 /// How times and failures are shown.
+#[derive(Clone)]
 pub struct Look {
     zone: TimeZone,
     colour: bool,
@@ -125,20 +127,30 @@ fn took(run: &Run) -> String {
         .map_or(NOTHING.to_owned(), |ms| span(Some(ms)))
 }
 
-/// Runs, a line each.
+/// Runs, a line each, as a table or as JSON.
 #[must_use]
-pub fn history_table(runs: &[Run], look: &Look) -> String {
-    let head = ["KEY", "STARTED", "TOOK", "HOLDER", "ENDED"];
-    let lines = runs.iter().map(|run| {
-        [
-            escape(&run.key),
-            look.time(run.acquired_at),
-            took(run),
-            escape(&run.holder),
-            look.failure(run.end.is_failure(), look.ended(run)),
-        ]
-    });
-    columns(head, lines)
+pub fn history_lines(json: bool) -> Lines {
+    if json {
+        Lines::json()
+    } else {
+        let head = &["KEY", "STARTED", "TOOK", "HOLDER", "ENDED"];
+        Lines::table(head, None, &[])
+    }
+}
+
+/// Adds a run.
+pub fn push_run(lines: &mut Lines, run: &Run, look: &Look) {
+    if lines.is_json() {
+        lines.item(&RunJson::of(run));
+        return;
+    }
+    lines.row(&[
+        escape(&run.key),
+        look.time(run.acquired_at),
+        took(run),
+        escape(&run.holder),
+        look.failure(run.end.is_failure(), look.ended(run)),
+    ]);
 }
 
 /// The last run of each key, and its last success.
@@ -277,12 +289,6 @@ impl<'a> LastJson<'a> {
                 .map(|at| at.to_string()),
         }
     }
-}
-
-/// A JSON array with one run on each line.
-#[must_use]
-pub fn history_json(runs: &[Run]) -> String {
-    json_array(runs.iter().map(RunJson::of))
 }
 
 /// A JSON array with one key on each line: its last run, and its last success.

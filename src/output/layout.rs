@@ -30,14 +30,23 @@ pub(super) fn columns_within<const N: usize>(
     limit: Option<usize>,
     flexible: &[usize],
 ) -> String {
-    let mut lines: Vec<[String; N]> = std::iter::once(head.map(str::to_owned))
+    let lines: Vec<[String; N]> = std::iter::once(head.map(str::to_owned))
         .chain(lines)
         .collect();
     let mut widths: [usize; N] =
         std::array::from_fn(|c| lines.iter().map(|line| width(&line[c])).max().unwrap_or(0));
-    let mut excess = limit.map_or(0, |limit| {
-        (widths.iter().sum::<usize>() + GAP.len() * (N - 1)).saturating_sub(limit)
-    });
+    fit(&mut widths, limit, flexible);
+    lines
+        .iter()
+        .map(|line| padded(line.iter().map(String::as_str), &widths))
+        .collect()
+}
+
+/// Makes the columns `flexible` narrower until a line fits into `limit`, the widest one first.
+pub(super) fn fit(widths: &mut [usize], limit: Option<usize>, flexible: &[usize]) {
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    let all = widths.iter().sum::<usize>() + gaps;
+    let mut excess = limit.map_or(0, |limit| all.saturating_sub(limit));
     while excess > 0
         && let Some(widest) = flexible.iter().copied().max_by_key(|c| widths[*c])
         && widths[widest] > NARROWEST
@@ -45,25 +54,19 @@ pub(super) fn columns_within<const N: usize>(
         widths[widest] -= 1;
         excess -= 1;
     }
-    for line in &mut lines {
-        for &c in flexible {
-            line[c] = shorten(&line[c], widths[c]);
-        }
-    }
-    lines
-        .iter()
-        .map(|line| {
-            let padded: Vec<String> = line
-                .iter()
-                .zip(widths)
-                .map(|(text, column)| {
-                    let missing = column.saturating_sub(width(text));
-                    format!("{text}{}", " ".repeat(missing))
-                })
-                .collect();
-            format!("{}\n", padded.join(GAP).trim_end())
+}
+
+/// One line of a table. A text that is longer than its column is shortened.
+pub(super) fn padded<'a>(texts: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
+    let padded: Vec<String> = texts
+        .zip(widths)
+        .map(|(text, &column)| {
+            let text = shorten(text, column);
+            let missing = column.saturating_sub(width(&text));
+            format!("{text}{}", " ".repeat(missing))
         })
-        .collect()
+        .collect();
+    format!("{}\n", padded.join(GAP).trim_end())
 }
 
 /// A JSON array with one object on each line.

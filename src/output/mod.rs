@@ -13,6 +13,7 @@ mod report;
 mod report_fields;
 mod run_ended;
 mod screen;
+mod spool;
 mod status;
 mod stderr_writer;
 mod term;
@@ -31,8 +32,8 @@ use crate::timing::human;
 pub use self::chart::{Paper, Window, chart};
 pub use self::escape::escape;
 pub use self::history::{
-    Look, Overdue, ended, history_json, history_table, last_run, last_runs_json, last_runs_table,
-    overdue_json, overdue_table,
+    Look, Overdue, ended, history_lines, last_run, last_runs_json, last_runs_table, overdue_json,
+    overdue_table, push_run,
 };
 pub use self::layout::span;
 pub use self::message::{Level, Message, log_as_json, log_fence, log_holder};
@@ -40,7 +41,8 @@ pub use self::metrics::openmetrics;
 pub use self::report::{not_released, report};
 pub use self::run_ended::{renewed, run_ended};
 pub use self::screen::{Screen, ScreenView, leave_screen, local_time};
-pub use self::status::{Shown, status_json, status_table};
+pub use self::spool::Lines;
+pub use self::status::{Shown, push_status, status_json, status_lines, status_table};
 pub use self::stderr_writer::StderrWriter;
 pub use self::term::{term_json, term_shell};
 pub use self::wait_line::WaitLine;

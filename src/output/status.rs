@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::escape;
 use super::history::{RunJson, last_run};
 use super::layout::{columns_within, json_array, span};
+use super::spool::Lines;
 use crate::lease::{LeaseState, Row, ServerTime};
 use crate::record::LastRun;
 
@@ -42,19 +43,39 @@ const NOTHING: &str = "-";
 const KEY: usize = 0;
 const HOLDER: usize = 2;
 
+const HEAD: [&str; 7] = [
+    "KEY",
+    "STATE",
+    "HOLDER",
+    "FENCE",
+    "HELD FOR",
+    "EXPIRES IN",
+    "LAST RUN",
+];
+
 /// Columns for people. In a terminal of `limit` characters, long keys and holders are shortened.
 #[must_use]
 pub fn status_table(shown: &[Shown], limit: Option<usize>) -> String {
-    let head = [
-        "KEY",
-        "STATE",
-        "HOLDER",
-        "FENCE",
-        "HELD FOR",
-        "EXPIRES IN",
-        "LAST RUN",
-    ];
-    columns_within(head, shown.iter().map(line), limit, &[KEY, HOLDER])
+    columns_within(HEAD, shown.iter().map(line), limit, &[KEY, HOLDER])
+}
+
+/// The same table, or the same JSON, for a list that may be long.
+#[must_use]
+pub fn status_lines(json: bool, limit: Option<usize>) -> Lines {
+    if json {
+        Lines::json()
+    } else {
+        Lines::table(&HEAD, limit, &[KEY, HOLDER])
+    }
+}
+
+/// Adds a lease.
+pub fn push_status(lines: &mut Lines, shown: &Shown) {
+    if lines.is_json() {
+        lines.item(&Line::of(shown));
+    } else {
+        lines.row(&line(shown));
+    }
 }
 
 fn line(shown: &Shown) -> [String; 7] {
@@ -113,10 +134,8 @@ struct Line<'a> {
     last_success: Option<String>,
 }
 
-/// A JSON array with one object on each line.
-#[must_use]
-pub fn status_json(shown: &[Shown]) -> String {
-    json_array(shown.iter().map(|shown| {
+impl<'a> Line<'a> {
+    fn of(shown: &'a Shown) -> Self {
         match shown {
             Shown::Row(row, last) => Line {
                 key: &row.key,
@@ -147,7 +166,13 @@ pub fn status_json(shown: &[Shown]) -> String {
                 last_success: None,
             },
         }
-    }))
+    }
+}
+
+/// A JSON array with one object on each line.
+#[must_use]
+pub fn status_json(shown: &[Shown]) -> String {
+    json_array(shown.iter().map(Line::of))
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use postgres::types::Type;
+use postgres::fallible_iterator::FallibleIterator as _;
+use postgres::types::{ToSql, Type};
 use postgres::{Client, Row as PgRow};
 
 use super::database::Store;
 use super::failure::Failure;
 use super::operate::Plan;
-use super::outcome::{Moment, cell, micros, only_read, query, text};
+use super::outcome::{Moment, Sink, cell, micros, only_read, query, text};
 use crate::connect::Access;
 use crate::fault::Fault;
 use crate::job::{Ended, Signal};
@@ -39,6 +40,18 @@ impl Store {
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses; when there is no history.
     pub fn history(&self, wanted: &Wanted) -> Result<Vec<Run>, Failure> {
+        self.history_into(wanted, Vec::new)
+    }
+
+    /// The same, one at a time. Each attempt begins with a new sink, so that none has a row twice.
+    ///
+    /// # Errors
+    /// As [`Store::history`].
+    pub fn history_into<S: Sink<Run>>(
+        &self,
+        wanted: &Wanted,
+        sink: impl Fn() -> S + Clone + Send + 'static,
+    ) -> Result<S, Failure> {
         let (plain, likes) = keys(&wanted.patterns);
         let (since, failed, limit) = (wanted.since.map(back), wanted.failed, wanted.limit);
         self.read_history(move |client, queries| {
@@ -47,17 +60,21 @@ impl Store {
                 (Some(plain), _) => (&queries.runs_of_keys, Some(plain)),
                 (None, likes) => (&queries.runs, likes),
             };
-            let rows = query(
-                client,
-                statement,
-                &[
-                    (&keys, Type::TEXT_ARRAY),
-                    (&since, Type::INT8),
-                    (&failed, Type::BOOL),
-                    (&limit, Type::INT8),
-                ],
-            )?;
-            rows.iter().map(run).collect()
+            let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+                (&keys, Type::TEXT_ARRAY),
+                (&since, Type::INT8),
+                (&failed, Type::BOOL),
+                (&limit, Type::INT8),
+            ];
+            let broken = |e: postgres::Error| Failure::from_postgres(&e);
+            let mut rows = client
+                .query_typed_raw(statement, parameters)
+                .map_err(broken)?;
+            let mut sink = sink();
+            while let Some(row) = rows.next().map_err(broken)? {
+                sink.take(run(&row)?);
+            }
+            Ok(sink)
         })
     }
 

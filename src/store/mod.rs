@@ -36,4 +36,5 @@ pub use self::database::{MessageSink, Reporter, Store};
 pub use self::failure::{Applied, Failure};
 pub use self::history::Wanted;
 pub use self::listing::Listing;
+pub use self::outcome::Sink;
 pub use self::purge::{Purged, Unused};

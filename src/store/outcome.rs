@@ -16,6 +16,23 @@ use crate::lease::{
 use crate::sql::Statements;
 use crate::timing::Extension;
 
+/// Takes rows one by one, so that not all of them have to be in memory.
+pub trait Sink<T>: Send + 'static {
+    /// Takes the next one.
+    fn take(&mut self, item: T);
+}
+
+impl<T: Send + 'static> Sink<T> for Vec<T> {
+    fn take(&mut self, item: T) {
+        self.push(item);
+    }
+}
+
+/// Ignores them.
+impl<T> Sink<T> for () {
+    fn take(&mut self, _: T) {}
+}
+
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Runs a statement in one round trip. The types are given, so that it need not be prepared. A prepared statement would not

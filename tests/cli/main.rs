@@ -10,6 +10,7 @@ mod database_faults;
 mod hints;
 mod history;
 mod init;
+mod long_lists;
 mod metrics;
 mod purge;
 mod readme;

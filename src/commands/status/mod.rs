@@ -1,5 +1,6 @@
 //! `lease status`: who holds what, and until when.
 
+mod kept;
 mod view;
 mod watch;
 
@@ -7,8 +8,9 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::kept::{Form, Kept};
 use self::view::View;
-use super::{Ending, print_or_leave, store, verbosity};
+use super::{Ending, print_or_leave, printed_or_left, store, verbosity};
 use crate::cli::{self, Common, Status, StatusFormat, WatchArgument};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -64,15 +66,25 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
         return watch(&store, &view, interval, verbosity);
     }
 
-    let (shown, listing) = view
-        .look(&store, None)
+    let listing = store
+        .status(&view.patterns, view.free, None, || Kept::new(&view))
         .map_err(|f| anyhow::Error::new(f).context("cannot read the leases"))?;
+    let kept = listing.rows.finished();
+    let all_held = kept.all_held();
     if args.exit_code && common.quiet {
         // A monitor wants the exit code only.
-    } else if shown.is_empty() && view.format == StatusFormat::Table {
-        verbosity.info("no leases");
     } else {
-        print_or_leave(&view.text(&shown, output::stdout_columns()))?;
+        match kept.form {
+            Form::Lines(lines) if lines.is_empty() && !lines.is_json() => {
+                verbosity.info("no leases");
+            }
+            Form::Lines(lines) => {
+                printed_or_left(lines.print())?;
+            }
+            Form::Gauges(shown) => {
+                print_or_leave(&output::openmetrics(&shown))?;
+            }
+        }
     }
     if let Some(table) = &listing.no_table {
         verbosity.info(format!(
@@ -82,10 +94,6 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     if listing.unsafe_default {
         verbosity.info(store.advice_on_fences());
     }
-    let all_held = view.patterns.iter().all(|p| {
-        let mut matching = shown.iter().filter(|s| p.matches(s.key())).peekable();
-        matching.peek().is_some() && matching.all(|s| s.is_held())
-    });
     Ok(Ending::Exit(if args.exit_code && !all_held {
         Exit::NotHeld
     } else {
@@ -119,7 +127,7 @@ fn watch(
     }
     let screen = io::stdout().is_terminal();
     while !INTERRUPT.is_raised() {
-        match view.look(store, Some(&INTERRUPT)) {
+        match view.look(store, &INTERRUPT) {
             Ok((shown, _)) => {
                 let text = view.text(&shown, screen.then(output::stdout_columns).flatten());
                 let drawn = if screen { output::redraw(&text) } else { text };

@@ -1,13 +1,10 @@
 //! Which leases `lease status` reads, and how it shows them.
 
-use std::collections::HashMap;
-
 use crate::cli::StatusFormat;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Shown};
-use crate::record::LastRun;
 use crate::sql::Pattern;
-use crate::store::{Failure, Listing, Store};
+use crate::store::{Failure, Store};
 
 /// Which leases are read, and how they are shown.
 pub(super) struct View {
@@ -18,25 +15,18 @@ pub(super) struct View {
 }
 
 impl View {
-    /// The lines to show, and the rest of the listing.
+    /// The lines to show, and the name of the table if it does not exist.
     pub(super) fn look(
         &self,
         store: &Store,
-        interrupt: Option<&Interrupt>,
-    ) -> Result<(Vec<Shown>, Listing), Failure> {
-        let mut listing =
-            store.status(&self.patterns, self.free, interrupt.map(Interrupt::flag))?;
-        let last = listing.last_runs.take().unwrap_or_default();
-        let mut last: HashMap<String, LastRun> = last
+        interrupt: &Interrupt,
+    ) -> Result<(Vec<Shown>, Option<String>), Failure> {
+        let flag = Some(interrupt.flag());
+        let listing = store.status(&self.patterns, self.free, flag, Vec::new)?;
+        let mut shown: Vec<Shown> = listing
+            .rows
             .into_iter()
-            .map(|last| (last.run.key.clone(), last))
-            .collect();
-        let mut shown: Vec<Shown> = std::mem::take(&mut listing.rows)
-            .into_iter()
-            .map(|row| {
-                let last = last.remove(&row.key).map(Box::new);
-                Shown::Row(row, last)
-            })
+            .map(|(row, last)| Shown::Row(row, last.map(Box::new)))
             .collect();
         for plain in self.patterns.iter().filter_map(|p| p.plain.as_ref()) {
             if !shown.iter().any(|s| s.key() == plain) {
@@ -44,7 +34,7 @@ impl View {
             }
         }
         shown.sort_by(|a, b| a.key().cmp(b.key()));
-        Ok((shown, listing))
+        Ok((shown, listing.no_table))
     }
 
     pub(super) fn text(&self, shown: &[Shown], columns: Option<usize>) -> String {

@@ -15,7 +15,7 @@ use crate::job::{Ended, Signal};
 use crate::output::{self, Screen, Shown};
 use crate::process;
 use crate::signals::{self, Caught};
-use crate::store::{Failure, Listing, Store};
+use crate::store::{Failure, Store};
 use crate::text::os_error_text;
 
 /// How often a watch in the background looks whether it is in the foreground again. A shell need not send CONT for it.
@@ -25,7 +25,7 @@ const SLICE: Duration = Duration::from_secs(1);
 enum Input {
     Caught(Caught),
     Key(u8),
-    Looked(Result<(Vec<Shown>, Listing), Failure>),
+    Looked(Result<(Vec<Shown>, Option<String>), Failure>),
 }
 
 impl From<Caught> for Input {
@@ -65,7 +65,7 @@ pub(super) fn on_screen(
         .name("lease-looks".to_owned())
         .spawn(move || {
             while !ended.is_raised() {
-                let looked = view.look(&looking, Some(&ended));
+                let looked = view.look(&looking, &ended);
                 if sender.send(Input::Looked(looked)).is_err() {
                     return;
                 }
@@ -84,10 +84,10 @@ fn show(screen: &Screen, store: &Store, inputs: &mpsc::Receiver<Input>) -> anyho
     draw(screen, store, &known)?;
     loop {
         match inputs.recv_timeout(SLICE) {
-            Ok(Input::Looked(Ok((shown, listing)))) => {
+            Ok(Input::Looked(Ok((shown, no_table)))) => {
                 known = Known {
                     shown,
-                    no_table: listing.no_table,
+                    no_table,
                     answered: Some(output::local_time()),
                     failure: None,
                 };
