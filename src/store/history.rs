@@ -187,7 +187,7 @@ impl Store {
 }
 
 /// Keys that are all given in full, or else LIKE patterns; neither, if every key is meant.
-fn keys(patterns: &[Pattern]) -> (Option<Vec<String>>, Option<Vec<String>>) {
+pub(super) fn keys(patterns: &[Pattern]) -> (Option<Vec<String>>, Option<Vec<String>>) {
     if patterns.is_empty() {
         return (None, None);
     }

@@ -10,7 +10,7 @@ use postgres::types::Type;
 use super::bounded::{Answer, Effect};
 use super::database::Store;
 use super::failure::Failure;
-use super::history::last_runs_if_readable;
+use super::history::{keys, last_runs_if_readable};
 use super::operate::Plan;
 use super::outcome::{Sink, query, row};
 use crate::connect::Access;
@@ -56,18 +56,23 @@ impl Store {
             repeatable: true,
             keeps_half: false,
         };
-        let likes: Option<Vec<String>> =
-            (!patterns.is_empty()).then(|| patterns.iter().map(|p| p.like.clone()).collect());
+        let (plain, likes) = keys(patterns);
+        let likes = if plain.is_some() { None } else { likes };
         let name = self.table.quoted();
         let answered = self.operate(&plan, interrupt, || {
-            let (statements, likes) = (Arc::clone(&self.statements), likes.clone());
+            let statements = Arc::clone(&self.statements);
+            let (plain, likes) = (plain.clone(), likes.clone());
             let queries = Queries::new(&self.table).ok();
             let (name, mut rows) = (name.clone(), sink());
             move |client: &mut Client| {
                 query(
                     client,
                     &format!("DECLARE leases NO SCROLL CURSOR FOR {}", statements.status),
-                    &[(&free, Type::BOOL), (&likes, Type::TEXT_ARRAY)],
+                    &[
+                        (&free, Type::BOOL),
+                        (&likes, Type::TEXT_ARRAY),
+                        (&plain, Type::TEXT_ARRAY),
+                    ],
                 )?;
                 let safe = query(client, &statements.fence_default, &[(&name, Type::TEXT)])?;
                 let unsafe_default = safe.first().is_some_and(|r| !r.get::<_, bool>(0));
