@@ -139,7 +139,7 @@ complete -c lease -n "__fish_lease_using_subcommand init" -l table -d 'Keep the 
 complete -c lease -n "__fish_lease_using_subcommand init" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l print -d 'Print the SQL instead of running it; needs no database'
 complete -c lease -n "__fish_lease_using_subcommand init" -l with-fencing -d 'Also create lease_check_fence and its table, in the schema of --table'
-complete -c lease -n "__fish_lease_using_subcommand init" -l no-history -d 'Create no history of runs'
+complete -c lease -n "__fish_lease_using_subcommand init" -l no-history -d 'Create no history of runs; one that exists stays'
 complete -c lease -n "__fish_lease_using_subcommand init" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
 complete -c lease -n "__fish_lease_using_subcommand init" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -38,7 +38,10 @@ impl Exit {
 /// The table as it is printed: code and meaning.
 pub const TABLE: &[(&str, &str)] = &[
     ("0", "done"),
-    ("1", "status --exit-code: a named key is not held"),
+    (
+        "1",
+        "status --exit-code: a named key is not held; history --overdue: a key is overdue",
+    ),
     (
         "2",
         "wrong usage, such as a key, ttl or fence that can't be valid; nothing was changed",

@@ -419,7 +419,7 @@ pub struct Init {
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(keep))]
     pub keep_history: Option<Keep>,
 
-    /// Create no history of runs
+    /// Create no history of runs; one that exists stays
     #[arg(long, conflicts_with = "keep_history")]
     pub no_history: bool,
 }

@@ -69,7 +69,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
         match store.install(&script) {
             Ok(()) => verbosity.info(format!("{} is ready", table.history()?.shown())),
             Err(failure) if args.keep_history.is_none() && failure.is_refused() => verbosity.info(
-                format!("{name} has no history of runs, or an older one: {failure}; leases work without it"),
+                format!("cannot create or update the history of runs of {name}: {failure}; it stays as it is, and leases work without it"),
             ),
             Err(failure) => {
                 let what = format!("the history of runs in {name}");

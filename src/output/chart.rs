@@ -8,7 +8,7 @@ use super::history::Look;
 use super::layout::span;
 use crate::lease::ServerTime;
 use crate::process;
-use crate::record::Run;
+use crate::record::{End, Run};
 
 /// The width if stdout is not a terminal: a file must not depend on where it was made.
 const WIDTH: usize = 80;
@@ -145,7 +145,11 @@ fn cells(runs: &[Run], window: Window, width: usize) -> Vec<Cell> {
     };
     for run in runs {
         let from = micros(run.acquired_at);
-        let to = micros(run.end.at().unwrap_or(run.now)).max(from);
+        let to = if run.end == End::Unknown {
+            from
+        } else {
+            micros(run.end.at().unwrap_or(run.now)).max(from)
+        };
         if to < start || from > end {
             continue;
         }
@@ -172,7 +176,6 @@ mod tests {
     use super::*;
     use crate::job::Ended;
     use crate::lease::Fence;
-    use crate::record::End;
 
     /// 2026-12-01 04:00:00 UTC.
     const NOW: i64 = 1_796_097_600_000_000;

@@ -57,10 +57,13 @@ impl Look {
         )
     }
 
-    fn clock(&self, time: ServerTime) -> String {
-        let text = self.time(time);
-        text.split_once(' ')
-            .map_or(text.clone(), |(_, clock)| clock.to_owned())
+    /// A time that follows another one: its date only if that is another day.
+    fn after(&self, earlier: ServerTime, time: ServerTime) -> String {
+        let (earlier, time) = (self.time(earlier), self.time(time));
+        match (earlier.split_once(' '), time.split_once(' ')) {
+            (Some((day, _)), Some((same, clock))) if day == same => clock.to_owned(),
+            _ => time,
+        }
     }
 
     pub(super) fn failure(&self, is_failure: bool, text: String) -> String {
@@ -73,12 +76,15 @@ impl Look {
 
     fn ended(&self, run: &Run) -> String {
         match &run.end {
-            End::Expired(at) => format!("vanished; expired {}", self.clock(*at)),
+            End::Expired(at) => {
+                format!("vanished; expired {}", self.after(run.acquired_at, *at))
+            }
             End::Running
             | End::Released(..)
             | End::Forced(..)
             | End::Lost(..)
-            | End::Deleted(..) => ended(&run.end),
+            | End::Deleted(..)
+            | End::Unknown => ended(&run.end),
         }
     }
 }
@@ -105,6 +111,7 @@ pub fn ended(end: &End) -> String {
         End::Lost(_, None) => "lost".to_owned(),
         End::Lost(_, Some(job)) => format!("lost; {}", job_end(*job)),
         End::Deleted(_, culprit) => by("row deleted", culprit),
+        End::Unknown => "end not recorded".to_owned(),
     }
 }
 
@@ -212,7 +219,7 @@ pub fn overdue_table(overdue: &[Overdue], look: &Look) -> String {
 pub fn last_run(run: &Run) -> String {
     match run.end.at() {
         Some(at) => format!("{}, {}", ended(&run.end), ago(at, run.now)),
-        None => "running".to_owned(),
+        None => ended(&run.end),
     }
 }
 

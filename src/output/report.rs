@@ -119,25 +119,14 @@ fn text(report: &Report, key: &str, plan: &Plan, culprit: Option<&Culprit>) -> (
             Level::Error,
         ),
         Report::Released => (format!("released {key}"), Level::Step),
-        Report::LostBeforeEnd(why, end) => {
-            let by = match why {
-                Loss::Released if culprit.is_none() => ", by force or by the job itself",
-                Loss::Released
-                | Loss::Taken(_)
-                | Loss::Mismatch { .. }
-                | Loss::Expired
-                | Loss::NoRow
-                | Loss::NoTable(_) => "",
-            };
-            (
-                format!(
-                    "{key} was lost {}: {}{by}",
-                    before(*end, plan),
-                    loss_by(why, culprit)
-                ),
-                Level::Error,
-            )
-        }
+        Report::LostBeforeEnd(why, end) => (
+            format!(
+                "{key} was lost {}: {}",
+                before(*end, plan),
+                lost_by(why, culprit)
+            ),
+            Level::Error,
+        ),
         Report::NotReleased(what) => (given_up(key, what), Level::Error),
         Report::RenewFailing(failure) => (
             format!("cannot renew {key}: {failure}; retrying until the lease expires"),
@@ -260,9 +249,9 @@ fn given_up(key: &str, what: &NotReleased) -> String {
 #[must_use]
 pub fn not_released(key: &str, is_unknown: bool, failure: &str, expiry: &str) -> String {
     if is_unknown {
-        format!("it is unknown whether {key} was released: {failure}; if not, it {expiry}")
+        format!("it is unknown whether {key} was released: {failure}; if not, the lease {expiry}")
     } else {
-        format!("cannot release {key}: {failure}; it {expiry}")
+        format!("cannot release {key}: {failure}; the lease {expiry}")
     }
 }
 
@@ -274,9 +263,19 @@ fn processes(count: Option<usize>) -> String {
     }
 }
 
+/// Why the term of a run has ended.
+fn lost_by(why: &Loss, culprit: Option<&Culprit>) -> String {
+    let by = if *why == Loss::Released && culprit.is_none() {
+        ", by force or by the job itself"
+    } else {
+        ""
+    };
+    format!("{}{by}", loss_by(why, culprit))
+}
+
 fn reason(reason: &Reason, key: &str, culprit: Option<&Culprit>) -> String {
     match reason {
-        Reason::Over(why) => format!("{key} is lost: {}", loss_by(why, culprit)),
+        Reason::Over(why) => format!("{key} is lost: {}", lost_by(why, culprit)),
         Reason::NotRenewed(last) => {
             // Not "has expired": the job is stopped before the expiry.
             let mut text = format!("{key} could not be renewed in time");

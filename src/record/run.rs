@@ -41,6 +41,8 @@ pub enum End {
     Lost(ServerTime, Option<Ended>),
     /// Its row was deleted.
     Deleted(ServerTime, Culprit),
+    /// It has ended, but the history was not written then: nobody knows when or how.
+    Unknown,
 }
 
 /// Who ended the term of another holder.
@@ -65,6 +67,7 @@ impl End {
             Self::Expired(_) => "expired",
             Self::Lost(..) => "lost",
             Self::Deleted(..) => "deleted",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -72,7 +75,7 @@ impl End {
     #[must_use]
     pub const fn at(&self) -> Option<ServerTime> {
         match self {
-            Self::Running => None,
+            Self::Running | Self::Unknown => None,
             Self::Released(at, _)
             | Self::Forced(at, _)
             | Self::Expired(at)
@@ -86,7 +89,11 @@ impl End {
     pub const fn job(&self) -> Option<Ended> {
         match self {
             Self::Released(_, job) | Self::Lost(_, job) => *job,
-            Self::Running | Self::Forced(..) | Self::Expired(_) | Self::Deleted(..) => None,
+            Self::Running
+            | Self::Forced(..)
+            | Self::Expired(_)
+            | Self::Deleted(..)
+            | Self::Unknown => None,
         }
     }
 
@@ -95,7 +102,11 @@ impl End {
     pub const fn culprit(&self) -> Option<&Culprit> {
         match self {
             Self::Forced(_, culprit) | Self::Deleted(_, culprit) => Some(culprit),
-            Self::Running | Self::Released(..) | Self::Expired(_) | Self::Lost(..) => None,
+            Self::Running
+            | Self::Released(..)
+            | Self::Expired(_)
+            | Self::Lost(..)
+            | Self::Unknown => None,
         }
     }
 
@@ -105,7 +116,7 @@ impl End {
         matches!(self, Self::Released(_, Some(Ended::Code(0))))
     }
 
-    /// Whether it has certainly not succeeded.
+    /// Whether it has failed, as far as anybody knows: what is not known to have gone well should be looked at.
     #[must_use]
     pub const fn is_failure(&self) -> bool {
         match self {
@@ -114,7 +125,8 @@ impl End {
             | Self::Forced(..)
             | Self::Expired(_)
             | Self::Lost(..)
-            | Self::Deleted(..) => true,
+            | Self::Deleted(..)
+            | Self::Unknown => true,
         }
     }
 }
@@ -126,7 +138,7 @@ impl Run {
     pub const fn took_ms(&self) -> Option<i64> {
         match &self.end {
             End::Running => self.now.millis_since(self.acquired_at),
-            End::Expired(_) => None,
+            End::Expired(_) | End::Unknown => None,
             End::Released(at, _) | End::Forced(at, _) | End::Lost(at, _) | End::Deleted(at, _) => {
                 at.millis_since(self.acquired_at)
             }

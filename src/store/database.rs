@@ -97,7 +97,7 @@ impl Store {
                 && !has_warned.swap(true, Ordering::SeqCst)
             {
                 warning(&format!(
-                    "{}; the lease is not affected (`lease init` repairs a history that is missing)",
+                    "{}; the lease is not affected, but the history does not show what happens now, and --once-per does not know of it (if the history is missing, `lease init` repairs it)",
                     one_line(notice.message())
                 ));
             }

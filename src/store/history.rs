@@ -109,6 +109,7 @@ impl Store {
         match run.end {
             End::Forced(_, culprit) => Some(culprit),
             End::Running
+            | End::Unknown
             | End::Released(..)
             | End::Expired(_)
             | End::Lost(..)
@@ -174,7 +175,8 @@ impl Store {
             Err(failure) if failure.fault == Fault::NoTable => Err(Failure::new(
                 Fault::Refused,
                 format!(
-                    "{shown} does not exist (`lease init`, run by the owner of the lease table, creates it)"
+                    "{} or {shown} does not exist (`lease init` creates what is missing; if the lease table exists, its owner must run it)",
+                    self.table.shown()
                 ),
             )),
             Err(failure) if failure.fault == Fault::Denied => Err(failure.advise(&format!(
@@ -290,8 +292,8 @@ fn end(r: &PgRow, now: ServerTime) -> Result<End, Failure> {
         return Ok(match time(r, "expires_at")? {
             Some(expires_at) if expires_at > now => End::Running,
             Some(expires_at) => End::Expired(expires_at),
-            // Its row is gone, and no statement has seen that.
-            None => End::Deleted(now, Culprit::default()),
+            // Its row has another term by now, or none: the trigger could not write, or was not there.
+            None => End::Unknown,
         });
     };
     let culprit = Culprit {

@@ -247,7 +247,7 @@ fn a_job_that_ends_while_the_database_hangs_gives_its_code_within_the_time_limit
     let line = out.stderr.lines().last().expect("a line");
     assert!(
         line.starts_with(&format!("lease: cannot release {key}: "))
-            && line.contains("; it expires at 2"),
+            && line.contains("; the lease expires at 2"),
         "{out}"
     );
     assert_eq!(out.stderr.lines().count(), 1, "{out}");
@@ -275,7 +275,7 @@ fn a_server_that_is_gone_at_the_end_costs_one_line() {
     job.wait_exit(LIMIT);
     let out = job.wait().expect_code(7);
     assert_eq!(out.stderr.lines().count(), 1, "{out}");
-    assert!(out.stderr.contains("; it expires at 2"), "{out}");
+    assert!(out.stderr.contains("; the lease expires at 2"), "{out}");
     server.start();
     assert_ne!(column(&server, &key, "holder"), "");
 }

@@ -221,7 +221,7 @@ fn a_run_that_gets_no_thread_for_its_release_says_until_when_the_lease_stays() {
     let told = format!("lease: cannot release {key}: ");
     assert!(out.stderr.starts_with(&told), "{out}");
     assert!(
-        out.stderr.contains(NO_THREAD) && out.stderr.contains("; it expires at 2"),
+        out.stderr.contains(NO_THREAD) && out.stderr.contains("; the lease expires at 2"),
         "{out}"
     );
 }

@@ -86,6 +86,24 @@ fn a_run_that_goes_on_is_running_and_one_whose_holder_vanished_is_told_before_an
 }
 
 #[test]
+fn a_holder_that_vanished_on_another_day_than_it_began_is_shown_with_that_day() {
+    let key = key();
+    shared().psql(&format!(
+        "INSERT INTO public.lease_history (key, fence, holder, acquired_at, ended_at, ended) VALUES
+         ({key}, 1, 'h', '2026-11-27 06:31Z', '2026-11-27 07:00Z', 'expired'),
+         ({key}, 2, 'h', '2026-11-28 06:31Z', '2026-11-30 06:31Z', 'expired')",
+        key = crate::literal(&key)
+    ));
+    let out = lease(&["history", &key]).env("TZ", "UTC0").output();
+    let told: Vec<&str> = out.stdout.lines().skip(1).collect();
+    assert!(
+        told[0].ends_with("vanished; expired 2026-11-30 06:31:00"),
+        "{out:?}"
+    );
+    assert!(told[1].ends_with("vanished; expired 07:00:00"), "{out:?}");
+}
+
+#[test]
 fn times_are_in_the_time_zone_of_the_person_who_asks() {
     let key = key();
     run(&key, "exit 0").output().expect_code(0);
@@ -236,7 +254,8 @@ fn without_a_history_status_works_and_history_says_what_to_do() {
     assert!(out.stdout.trim_end().ends_with(" -"), "{out:?}");
     let out = here(&["history"]).output().expect_code(69);
     assert!(
-        out.stderr.contains("public.lease_history does not exist")
+        out.stderr
+            .contains("public.lease_history does not exist (`lease init`")
             && out.stderr.contains("lease init"),
         "{out:?}"
     );

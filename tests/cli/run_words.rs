@@ -147,7 +147,9 @@ fn who_has_evicted_a_run_is_not_known_to_a_role_that_may_not_read_the_history() 
     let out = job.wait().expect_code(76);
     assert_eq!(
         out.stderr,
-        format!("lease: {key} is lost: it was released; the job is stopped\n")
+        format!(
+            "lease: {key} is lost: it was released, by force or by the job itself; the job is stopped\n"
+        )
     );
 }
 

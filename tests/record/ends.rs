@@ -34,6 +34,17 @@ fn a_job_that_a_signal_has_ended_leaves_the_signal_and_no_code() {
 }
 
 #[test]
+fn a_command_that_could_not_be_started_leaves_the_exit_code_that_says_so() {
+    let (here, key) = (here(), key());
+    for (command, code) in [("./no-such-job", 127), ("/etc/passwd", 126)] {
+        here.lease(&["run", &key, "--", command])
+            .output()
+            .expect_code(code);
+    }
+    assert_eq!(here.terms(&key), ["released code 127", "released code 126"]);
+}
+
+#[test]
 fn a_script_says_how_its_work_ended_or_nothing_is_known_about_it() {
     let (here, key) = (here(), key());
     for code in [None, Some("0"), Some("3")] {

@@ -89,6 +89,37 @@ fn a_history_that_another_session_has_locked_costs_a_warning_and_no_lease() {
 }
 
 #[test]
+fn a_run_whose_end_could_not_be_recorded_is_neither_deleted_nor_running() {
+    let here = Database::ready();
+    let running = here
+        .run("k", "echo works; read line; true")
+        .open_input()
+        .spawn();
+    running.wait_for_line("works");
+    let mut client = here.client();
+    let mut transaction = client.transaction().expect("a transaction");
+    transaction
+        .batch_execute("LOCK TABLE public.lease_history IN SHARE MODE")
+        .expect("nobody may write the history");
+    running.close_input();
+    let out = running.wait().expect_code(0);
+    assert!(out.stderr.contains(UNWRITTEN), "{out}");
+    transaction.commit().expect("the history is unlocked");
+    for claimed_since in [false, true] {
+        if claimed_since {
+            here.claim("k", &[]);
+        }
+        let out = here.lease(&["history", "--format", "json", "k"]).output();
+        let runs: serde_json::Value = serde_json::from_str(&out.stdout).expect("JSON");
+        let last = runs.as_array().and_then(|runs| runs.last()).expect("a run");
+        assert_eq!(last["ended"], "unknown");
+        assert!(last["took_ms"].is_null() && last["ended_at"].is_null());
+        let out = here.lease(&["history", "--failed", "k"]).output();
+        assert!(out.stdout.contains("end not recorded"), "{out}");
+    }
+}
+
+#[test]
 fn a_locked_history_leaves_the_greater_part_of_a_short_term_and_of_a_short_time_limit() {
     let here = Database::ready();
     let mut client = here.client();

@@ -136,7 +136,7 @@ fn a_release_that_comes_too_late_says_so_and_keeps_the_code_of_the_job() {
     proxy.resume();
     let out = run.wait().expect_code(7);
     let told = format!(
-        "lease: cannot release {key}: the database answered only after the lease had expired; it expired at 2"
+        "lease: cannot release {key}: the database answered only after the lease had expired; the lease expired at 2"
     );
     assert!(out.stderr.contains(&told), "{out}");
     assert!(out.stderr.contains(", without --hold-at-least 1h"), "{out}");
@@ -218,7 +218,10 @@ fn a_run_that_does_not_know_whether_it_has_released_says_so() {
         let out = run.wait().expect_code(7);
         let told = format!("lease: it is unknown whether {key} was released: ");
         assert!(out.stderr.starts_with(&told), "{out}");
-        assert!(out.stderr.contains("; if not, it expires at 2"), "{out}");
+        assert!(
+            out.stderr.contains("; if not, the lease expires at 2"),
+            "{out}"
+        );
         assert!(out.stderr.contains(", without --hold-at-least 1s"), "{out}");
         assert_eq!(out.stderr.lines().count(), 1, "{out}");
         proxy.cut();
@@ -310,7 +313,7 @@ fn a_lease_that_an_unanswered_renewal_may_have_extended_expires_then_or_later() 
             "{out}"
         );
         assert!(
-            line.ends_with(&format!("; it expires at {known} or later")),
+            line.ends_with(&format!("; the lease expires at {known} or later")),
             "{out}"
         );
         proxy.cut();

@@ -382,6 +382,6 @@ fn a_claim_that_is_interrupted_and_cannot_be_released_is_called_neither_failed_n
     assert_eq!(out.stdout, "");
     let told = format!("lease: cannot release {key}: ");
     assert!(out.stderr.starts_with(&told), "{out:?}");
-    assert!(out.stderr.contains("; it expires at 2"), "{out:?}");
+    assert!(out.stderr.contains("; the lease expires at 2"), "{out:?}");
     assert_ne!(column(&server, &key, "holder"), "");
 }

@@ -324,7 +324,7 @@ pub(super) const HISTORY: &[Section] = &[
             Block::Terms(&[
                 (
                     "exit N",
-                    "the job ended with code N, and the lease was released; exit 0 is a success",
+                    "the job ended with code N, and the lease was released; exit 0 is a success, and 125, 126 or 127 can mean that the command could not be started",
                 ),
                 (
                     "signal N",
@@ -341,10 +341,14 @@ pub(super) const HISTORY: &[Section] = &[
                 ),
                 (
                     "evicted",
-                    "somebody else ended the term: with release --force, or with a statement of their own",
+                    "somebody else ended the term: with release --force, or with a statement that gave the key to another holder",
                 ),
                 ("lost", "the holder released the lease after it had expired"),
                 ("row deleted", "somebody deleted the row of the lease"),
+                (
+                    "end not recorded",
+                    "the history could not be written when the lease was released, for example because it was locked",
+                ),
             ]),
             Block::Text(
                 "All times are by the server's clock. A failure is red at a terminal, unless NO_COLOR is set. history needs SELECT on the lease table and on its history, and works on a standby.",
@@ -378,14 +382,17 @@ pub(super) const HISTORY: &[Section] = &[
                 ),
                 ("program", "the file name of the job, without its arguments"),
                 ("acquired_at", "the time of the grant"),
-                ("ended_at", "the time of the end; null while it runs"),
+                (
+                    "ended_at",
+                    "the time of the end; null while it runs, or if it is unknown",
+                ),
                 (
                     "took_ms",
-                    "milliseconds from the grant to the end, or to now while it runs; null if the holder vanished",
+                    "milliseconds from the grant to the end, or to now while it runs; null if the holder vanished, or if it is unknown",
                 ),
                 (
                     "ended",
-                    "running, released, forced, expired, lost or deleted",
+                    "running, released, forced, expired, lost, deleted or unknown",
                 ),
                 (
                     "ended_by",
@@ -409,7 +416,7 @@ pub(super) const HISTORY: &[Section] = &[
                 "A trigger on the lease table writes one row for each term into the table public.lease_history. So other programs that share the table, and statements by hand, are recorded too. If the history cannot be written, lease warns once, and the lease is not affected.",
             ),
             Block::Text(
-                "The first claim creates the history together with the lease table. For a lease table that existed before, its owner runs lease init. Rows are kept for 90 days (lease init --keep-history); older ones of a key are removed when it is claimed. The last success of a key is always kept.",
+                "The first claim creates the history together with the lease table. For a lease table that existed before, its owner runs lease init. Rows are kept for 90 days (lease init --keep-history); older ones of a key are removed when it is claimed, a few at a time. The last success of a key is always kept.",
             ),
         ],
     },

@@ -225,7 +225,7 @@ pub(super) const RUN: &[Section] = &[
                 "The database decides while it holds the lock of the row, so two replicas cannot both decide that the job is due. With --wait, a run that waited for a job that then succeeded is done: it is not due either.",
             ),
             Block::Text(
-                "--once-per needs the history of runs and the right to read it (GRANT SELECT). Without them, or if the history does not note the claim, nothing is claimed, and lease exits 69 and says what to do. It can run a job a second time if the history has lost its last rows (a failover to a standby that missed them, a restore), or if the success could not be noted: the message is \"cannot release\" or \"the history of leases could not be written\".",
+                "--once-per needs the history of runs and the right to read it (GRANT SELECT). Without them, or if the history does not note the claim, nothing is claimed, and lease exits 69 and says what to do. It can run a job a second time if the history has lost its last rows (a failover to a standby that missed them, a restore), or if the success could not be noted: lease was killed between the end of the job and the release, or it said \"cannot release\" or \"the history of leases could not be written\".",
             ),
             Block::Text(
                 "Choose a period that is shorter than the time between two planned runs, and longer than the time in which the crontab tries: 20h for a job that runs every night between 4 and 9.",

@@ -6,7 +6,8 @@ use super::claiming::ends_a_wait;
 use super::held_term::HeldTerm;
 use super::state::{Phase, Releasing, Supervisor};
 use crate::clock::BootTime;
-use crate::job::OnLoss;
+use crate::exit::Exit;
+use crate::job::{Ended, OnLoss};
 use crate::lease::{Loss, Release};
 use crate::supervise::{
     Action, Event, JobEnd, JobPlan, NotReleased, Outcome, Purpose, ReleaseAnswer, Report,
@@ -33,13 +34,28 @@ impl Releasing {
             limit: self.until.since(now),
             ended: match self.job_end {
                 JobEnd::Ended(ended) | JobEnd::Stopped(ended) => Some(ended),
-                JobEnd::NotStarted => None,
+                JobEnd::NotStarted => not_started(&self.outcome),
             },
             ours_to: match self.job_end {
                 JobEnd::Ended(_) if self.was_certain => Some(self.held.granted.grant.expires_at),
                 JobEnd::Ended(_) | JobEnd::Stopped(_) | JobEnd::NotStarted => None,
             },
         });
+    }
+}
+
+/// What the history shows of a command that could not be started: the exit code that tells so.
+const fn not_started(outcome: &Outcome) -> Option<Ended> {
+    match outcome {
+        Outcome::NotFound => Some(Ended::Code(Exit::NotFound.code())),
+        Outcome::CannotExecute => Some(Ended::Code(Exit::CannotExecute.code())),
+        Outcome::Failed => Some(Ended::Code(Exit::Failed.code())),
+        Outcome::Granted(_)
+        | Outcome::AsJob { .. }
+        | Outcome::Interrupted(_)
+        | Outcome::Conflict
+        | Outcome::Unavailable
+        | Outcome::Lost => None,
     }
 }
 
