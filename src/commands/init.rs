@@ -51,7 +51,7 @@ pub fn init(common: &Common, args: &Init) -> anyhow::Result<Ending> {
     }
     let store = store(common)?;
     let again = "run it again; a second run does no harm";
-    let version = store.make_table().map_err(|f| {
+    let version = store.make_table(history.as_deref()).map_err(|f| {
         let (cannot, was) = (
             format!("cannot create {name}"),
             format!("{name} was created"),

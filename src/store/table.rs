@@ -30,10 +30,15 @@ impl Store {
     /// Creates the table if it is missing. If the table has no comment and this role owns it, its version is written there.
     /// Returns the version in the comment; `None` if there is no comment or a different one.
     ///
+    /// `beside` is the script of the history, if there is to be one. A table that is created gets it in the same transaction,
+    /// so that no claim comes between the two. If that fails, only the table is made.
+    ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
-    pub fn make_table(&self) -> Result<Option<u32>, Failure> {
-        self.make_table_by(BootTime::now() + self.limit, None)
+    pub fn make_table(&self, beside: Option<&str>) -> Result<Option<u32>, Failure> {
+        let by = BootTime::now() + self.limit;
+        let (version, _) = self.make_table_by(by, beside.map(str::to_owned))?;
+        Ok(version)
     }
 
     /// Makes the table for a first claim, and its history beside it if that is possible.
@@ -45,7 +50,11 @@ impl Store {
                 None
             }
         };
-        self.make_table_by(by, script).map(drop)
+        let (_, without_history) = self.make_table_by(by, script)?;
+        if let Some(reason) = without_history {
+            self.warn_without_history(&reason);
+        }
+        Ok(())
     }
 
     fn warn_without_history(&self, reason: &str) {
@@ -84,8 +93,12 @@ impl Store {
         answered.map(|_| ())
     }
 
-    /// Makes the table where it is missing, and then runs `beside` too. If that fails, it only warns.
-    fn make_table_by(&self, by: BootTime, beside: Option<String>) -> Result<Option<u32>, Failure> {
+    /// Makes the table where it is missing, and then runs `beside` too. Returns the version, and why `beside` was not possible.
+    fn make_table_by(
+        &self,
+        by: BootTime,
+        beside: Option<String>,
+    ) -> Result<(Option<u32>, Option<String>), Failure> {
         let plan = Plan {
             what: "make the table",
             access: Access::Write,
@@ -138,13 +151,7 @@ impl Store {
                 sql::quote(self.settings.user())
             ))),
             Err(failure) => Err(failure),
-            Ok(sent) => {
-                let (version, without_history) = sent.answer;
-                if let Some(reason) = without_history {
-                    self.warn_without_history(&reason);
-                }
-                Ok(version)
-            }
+            Ok(sent) => Ok(sent.answer),
         }
     }
 }

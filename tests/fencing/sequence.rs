@@ -37,7 +37,7 @@ const ROUNDS: u32 = 1_000;
 impl Schedule {
     fn new(resource: &Resource) -> Self {
         let store = leases(resource);
-        store.make_table().expect("a table");
+        store.make_table(None).expect("a table");
         Self {
             store,
             client: resource.connect(),

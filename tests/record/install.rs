@@ -10,8 +10,9 @@ const INSTALLED: &str = "SELECT string_agg(oid::text, ' ' ORDER BY oid) FROM (
         UNION ALL SELECT oid FROM pg_proc WHERE proname = 'lease_history') AS o";
 
 #[test]
-fn fifty_first_claims_at_once_make_one_history_in_which_each_key_has_its_term() {
+fn fifty_first_claims_beside_an_init_make_one_history_in_which_each_key_has_its_term() {
     let here = Database::empty();
+    let init = here.lease(&["init", "--db-timeout", "60s"]).spawn();
     let running: Vec<_> = (0..50)
         .map(|n| {
             let key = format!("key-{n}");
@@ -23,6 +24,7 @@ fn fifty_first_claims_at_once_make_one_history_in_which_each_key_has_its_term() 
         let out = claim.wait().expect_code(0);
         assert_eq!(out.stderr, "");
     }
+    init.wait().expect_code(0);
     let terms = "SELECT count(*) FROM public.lease JOIN public.lease_history USING (key, fence, holder, acquired_at)";
     assert_eq!(here.sql(terms), "50");
     assert_eq!(here.sql("SELECT count(*) FROM public.lease_history"), "50");

@@ -49,7 +49,7 @@ impl Scene {
 
     fn new() -> Self {
         let cluster = Cluster::start();
-        cluster.store().make_table().expect("a table");
+        cluster.store().make_table(None).expect("a table");
         Self {
             cluster,
             resource: Resource::with_writes(),
