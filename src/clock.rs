@@ -140,28 +140,6 @@ fn utc(seconds: i64, nanos: i64) -> [u8; UTC_LENGTH] {
     out
 }
 
-/// A line that another process writes later, when it can format nothing but the time.
-#[derive(Clone, Debug)]
-pub struct PreparedLine {
-    /// The line.
-    pub text: String,
-    /// Where the time is to be put, over what stands there; `None` for a line without one.
-    pub time_at: Option<usize>,
-}
-
-impl PreparedLine {
-    /// The parts of the line with this time. Async-signal-safe.
-    #[must_use]
-    pub fn at<'a>(&'a self, time: &'a [u8; UTC_LENGTH]) -> [&'a [u8]; 3] {
-        let line = self.text.as_bytes();
-        let parts = self.time_at.and_then(|at| {
-            let (before, rest) = line.split_at_checked(at)?;
-            Some([before, time, rest.get(UTC_LENGTH..)?])
-        });
-        parts.unwrap_or([line, &[], &[]])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,7 +20,7 @@
 //! | [`clock`] | the one reading of a local clock |
 //! | [`interrupt`] | ending a wait from another thread |
 //! | [`fault`] | SQLSTATEs told apart |
-//! | [`text`] | text from elsewhere, made fit for one line of a message |
+//! | [`text`] | the text of one line: text from elsewhere, made fit for a message, and a line that is written later |
 //! | [`sql`] | every statement |
 //! | [`fencing`] | the SQL by which a resource refuses a stale holder |
 //! | [`timing`] | every duration, and every inequality between durations |

@@ -1,6 +1,8 @@
-//! Text from elsewhere, made fit for one line of a message.
+//! The text of one line of a message: text from elsewhere, made fit for it, and a line that is written later.
 
 use std::io;
+
+use crate::clock::UTC_LENGTH;
 
 /// The most characters of such a text that a message repeats.
 const LIMIT: usize = 4000;
@@ -31,6 +33,28 @@ pub fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ").chars().take(LIMIT).collect()
+}
+
+/// A line that another process writes later, when it can format nothing but the time.
+#[derive(Clone, Debug)]
+pub struct PreparedLine {
+    /// The line.
+    pub text: String,
+    /// Where the time is to be put, over what stands there; `None` for a line without one.
+    pub time_at: Option<usize>,
+}
+
+impl PreparedLine {
+    /// The parts of the line with this time. Async-signal-safe.
+    #[must_use]
+    pub fn at<'a>(&'a self, time: &'a [u8; UTC_LENGTH]) -> [&'a [u8]; 3] {
+        let line = self.text.as_bytes();
+        let parts = self.time_at.and_then(|at| {
+            let (before, rest) = line.split_at_checked(at)?;
+            Some([before, time, rest.get(UTC_LENGTH..)?])
+        });
+        parts.unwrap_or([line, &[], &[]])
+    }
 }
 
 #[cfg(test)]

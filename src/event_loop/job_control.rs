@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-use crate::clock::{BootTime, PreparedLine};
+use crate::clock::BootTime;
 use crate::heartbeat::Heartbeat;
 use crate::job::OnLoss;
 use crate::output;
 use crate::process::{Job, Terminal};
 use crate::supervise::Reason;
+use crate::text::PreparedLine;
 use crate::timing::Timing;
 use crate::watchdog::Watchdog;
 

@@ -10,8 +10,9 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::escape::{escape, harmless_json};
-use crate::clock::{self, PreparedLine, UTC_LENGTH};
+use crate::clock::{self, UTC_LENGTH};
 use crate::lease::Fence;
+use crate::text::PreparedLine;
 
 /// How much a message matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

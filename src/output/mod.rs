@@ -23,10 +23,10 @@ mod width;
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
 
-use crate::clock::PreparedLine;
 use crate::lease::{LeaseState, Loss, Row, ServerTime, Term};
 use crate::process;
 use crate::record::Culprit;
+use crate::text::PreparedLine;
 use crate::timing::human;
 
 pub use self::chart::{Paper, Window, chart};

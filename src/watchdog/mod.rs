@@ -27,9 +27,9 @@ use libc::pid_t;
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
-use crate::clock::PreparedLine;
 use crate::process::{Announce, Group};
 use crate::supervise::WatchdogOrder;
+use crate::text::PreparedLine;
 use wire::Message;
 
 /// A running watchdog. Dropping it ends the process, and leaves the job alone.

@@ -28,9 +28,10 @@ use nix::unistd::Pid;
 
 use super::switch::{Act, Switch};
 use super::wire::{Message, SIZE};
-use crate::clock::{self, BootTime, PreparedLine};
+use crate::clock::{self, BootTime};
 use crate::job::Signal;
 use crate::process::{Group, block_all, rename_forked, set_mask};
+use crate::text::PreparedLine;
 
 /// The descriptor of the read end of the pipe in the watchdog.
 const PIPE: RawFd = 3;
