@@ -121,18 +121,15 @@ impl Claimant {
             once_per,
         } = self;
         match operation {
-            Operation::Claim(limit) => Event::Claim(
-                match match once_per {
-                    None => store.claim(key, holder, *extension, limit, Some(interrupt.flag())),
-                    Some(period) => store.claim_if_due(
-                        key,
-                        holder,
-                        *extension,
-                        *period,
-                        limit,
-                        Some(interrupt.flag()),
-                    ),
-                } {
+            Operation::Claim(limit) => {
+                let flag = Some(interrupt.flag());
+                let answered = match once_per {
+                    None => store.claim(key, holder, *extension, limit, flag),
+                    Some(period) => {
+                        store.claim_if_due(key, holder, *extension, *period, limit, flag)
+                    }
+                };
+                Event::Claim(match answered {
                     Ok(Sent {
                         answer: Claim::Granted(grant),
                         at,
@@ -148,8 +145,8 @@ impl Claimant {
                         ..
                     }) => ClaimAnswer::NotDue(success),
                     Err(failure) => ClaimAnswer::Failed(operation_failure(&failure)),
-                },
-            ),
+                })
+            }
             Operation::Renew(term, limit) => match store.renew(&term, *extension, limit) {
                 Ok(Sent {
                     answer: Renewal::Renewed(grant),
