@@ -85,7 +85,6 @@ impl Store {
     pub fn last_runs(&self, patterns: &[Pattern]) -> Result<Vec<LastRun>, Failure> {
         let (plain, likes) = keys(patterns);
         self.read_history(move |client, queries| {
-            let likes = if plain.is_some() { None } else { likes };
             last_runs(client, queries, plain.as_ref(), likes.as_ref())
         })
     }
@@ -130,7 +129,6 @@ impl Store {
         let (plain, likes) = keys(patterns);
         let length = back(length);
         self.read_history(move |client, queries| {
-            let likes = if plain.is_some() { None } else { likes };
             let rows = query(
                 client,
                 &queries.chart,
@@ -188,14 +186,19 @@ impl Store {
     }
 }
 
-/// Keys that are all given in full, or else LIKE patterns; neither, if every key is meant.
+/// Keys, if all are given in full, or else LIKE patterns; neither, if every key is meant.
 pub(super) fn keys(patterns: &[Pattern]) -> (Option<Vec<String>>, Option<Vec<String>>) {
-    if patterns.is_empty() {
-        return (None, None);
+    let likes = likes(patterns);
+    let plain = patterns.iter().map(|p| p.plain.clone()).collect();
+    match (&likes, plain) {
+        (Some(_), Some(plain)) => (Some(plain), None),
+        (likes, _) => (None, likes.clone()),
     }
-    let plain: Option<Vec<String>> = patterns.iter().map(|p| p.plain.clone()).collect();
-    let likes = patterns.iter().map(|p| p.like.clone()).collect();
-    (plain, Some(likes))
+}
+
+/// The keys as LIKE patterns, also where they are given in full; `None`, if every key is meant.
+pub(super) fn likes(patterns: &[Pattern]) -> Option<Vec<String>> {
+    (!patterns.is_empty()).then(|| patterns.iter().map(|p| p.like.clone()).collect())
 }
 
 /// What this role can do with the history.

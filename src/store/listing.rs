@@ -57,7 +57,6 @@ impl Store {
             keeps_half: false,
         };
         let (plain, likes) = keys(patterns);
-        let likes = if plain.is_some() { None } else { likes };
         let name = self.table.quoted();
         let answered = self.operate(&plan, interrupt, || {
             let statements = Arc::clone(&self.statements);

@@ -10,6 +10,7 @@ use postgres::types::Type;
 use super::bounded::{Answer, Effect};
 use super::database::Store;
 use super::failure::Failure;
+use super::history::likes;
 use super::operate::Plan;
 use super::outcome::{cell, micros, only_read, query, refuse_misshapen, text};
 use crate::connect::Access;
@@ -71,8 +72,7 @@ impl Store {
             repeatable: true,
             keeps_half: false,
         };
-        let likes: Option<Vec<String>> =
-            (!patterns.is_empty()).then(|| patterns.iter().map(|p| p.like.clone()).collect());
+        let likes = likes(patterns);
         let unsafe_default = self.advice_on_fences();
         let answered = self.operate(&plan, None, || {
             let listing = Listing {

@@ -1,4 +1,4 @@
-//! The leases that `lease status` is to show once, without memory for all of them.
+//! The leases that `lease status` is to show: a line each, without memory for all of them where that is possible.
 
 use super::view::View;
 use crate::cli::StatusFormat;
@@ -8,7 +8,7 @@ use crate::record::LastRun;
 use crate::sql::Pattern;
 use crate::store::Sink;
 
-/// Leases that are to be printed.
+/// Leases that are to be shown.
 pub(super) struct Kept {
     pub(super) form: Form,
     patterns: Vec<Pattern>,
@@ -19,24 +19,33 @@ pub(super) struct Kept {
 }
 
 pub(super) enum Form {
+    /// What is printed once.
     Lines(Lines),
-    /// Each gauge needs all of them.
-    Gauges(Vec<Shown>),
+    /// What needs all of them at once: each gauge, and a watch.
+    All(Vec<Shown>),
+}
+
+impl Form {
+    /// For a list that is printed once.
+    pub(super) fn of(format: StatusFormat) -> Self {
+        match format {
+            StatusFormat::Table => {
+                Self::Lines(output::status_lines(false, output::stdout_columns()))
+            }
+            StatusFormat::Json => Self::Lines(output::status_lines(true, None)),
+            StatusFormat::OpenMetrics => Self::All(Vec::new()),
+        }
+    }
 }
 
 impl Kept {
-    pub(super) fn new(view: &View) -> Self {
+    pub(super) fn new(view: &View, form: Form) -> Self {
         let named = view.patterns.iter().filter_map(|p| p.plain.clone());
         let mut named: Vec<String> = named.collect();
         named.sort_by(|a, b| b.cmp(a));
         named.dedup();
-        let columns = output::stdout_columns();
         Self {
-            form: match view.format {
-                StatusFormat::Table => Form::Lines(output::status_lines(false, columns)),
-                StatusFormat::Json => Form::Lines(output::status_lines(true, None)),
-                StatusFormat::OpenMetrics => Form::Gauges(Vec::new()),
-            },
+            form,
             patterns: view.patterns.clone(),
             held: vec![None; view.patterns.len()],
             named,
@@ -51,7 +60,7 @@ impl Kept {
         }
         match &mut self.form {
             Form::Lines(lines) => output::push_status(lines, &shown),
-            Form::Gauges(all) => all.push(shown),
+            Form::All(all) => all.push(shown),
         }
     }
 

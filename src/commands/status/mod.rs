@@ -67,7 +67,9 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
     }
 
     let listing = store
-        .status(&view.patterns, view.free, None, || Kept::new(&view))
+        .status(&view.patterns, view.free, None, || {
+            Kept::new(&view, Form::of(view.format))
+        })
         .map_err(|f| anyhow::Error::new(f).context("cannot read the leases"))?;
     let kept = listing.rows.finished();
     let all_held = kept.all_held();
@@ -81,7 +83,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
             Form::Lines(lines) => {
                 printed_or_left(lines.print())?;
             }
-            Form::Gauges(shown) => {
+            Form::All(shown) => {
                 print_or_leave(&output::openmetrics(&shown))?;
             }
         }

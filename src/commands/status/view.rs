@@ -1,5 +1,6 @@
 //! Which leases `lease status` reads, and how it shows them.
 
+use super::kept::{Form, Kept};
 use crate::cli::StatusFormat;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Shown};
@@ -22,18 +23,12 @@ impl View {
         interrupt: &Interrupt,
     ) -> Result<(Vec<Shown>, Option<String>), Failure> {
         let flag = Some(interrupt.flag());
-        let listing = store.status(&self.patterns, self.free, flag, Vec::new)?;
-        let mut shown: Vec<Shown> = listing
-            .rows
-            .into_iter()
-            .map(|(row, last)| Shown::Row(row, last.map(Box::new)))
-            .collect();
-        for plain in self.patterns.iter().filter_map(|p| p.plain.as_ref()) {
-            if !shown.iter().any(|s| s.key() == plain) {
-                shown.push(Shown::NoRow(plain.clone()));
-            }
-        }
-        shown.sort_by(|a, b| a.key().cmp(b.key()));
+        let all = || Kept::new(self, Form::All(Vec::new()));
+        let listing = store.status(&self.patterns, self.free, flag, all)?;
+        let shown = match listing.rows.finished().form {
+            Form::All(shown) => shown,
+            Form::Lines(_) => Vec::new(),
+        };
         Ok((shown, listing.no_table))
     }
 
