@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::escape;
-use super::layout::{columns, json_array, span};
-use super::spool::Lines;
+use super::layout::span;
+use super::spool::{Lines, columns, json_array};
 use crate::job::Ended;
 use crate::lease::ServerTime;
 use crate::record::{Culprit, End, LastRun, Run};
@@ -163,7 +163,7 @@ pub fn push_run(lines: &mut Lines, run: &Run, look: &Look) {
 /// The last run of each key, and its last success.
 #[must_use]
 pub fn last_runs_table(last: &[LastRun], look: &Look) -> String {
-    let head = ["KEY", "STARTED", "TOOK", "HOLDER", "LAST SUCCESS", "ENDED"];
+    let head = &["KEY", "STARTED", "TOOK", "HOLDER", "LAST SUCCESS", "ENDED"];
     let lines = last.iter().map(|last| {
         let run = &last.run;
         [
@@ -191,7 +191,7 @@ pub struct Overdue {
 /// Keys that are overdue: when each has last succeeded, and what became of it since.
 #[must_use]
 pub fn overdue_table(overdue: &[Overdue], look: &Look) -> String {
-    let head = ["KEY", "LAST SUCCESS", "LAST RUN"];
+    let head = &["KEY", "LAST SUCCESS", "LAST RUN"];
     let lines = overdue.iter().map(|overdue| {
         let Some(last) = &overdue.last else {
             return [

@@ -5,7 +5,7 @@
 //! open it, and the file is gone when the process ends.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct Lines {
     file: Option<File>,
     /// How many bytes of the file are whole lines.
     length: u64,
-    /// Whether the file takes no more. Then the rest of the list stays in memory.
+    /// Whether a file takes no more, or none is wanted. Then the rest of the list stays in memory.
     is_full: bool,
     /// The end of the list.
     buffer: String,
@@ -129,7 +129,24 @@ impl Lines {
     /// If the data cannot be written: a full disk, a closed pipe. If the file cannot be read.
     pub fn print(self) -> io::Result<()> {
         stdout_is_open()?;
-        let mut out = BufWriter::new(io::stdout().lock());
+        self.write_to(&mut BufWriter::new(io::stdout().lock()))
+    }
+
+    /// The same list, which needs no file: its source is in memory anyway.
+    pub(super) const fn in_memory(mut self) -> Self {
+        self.is_full = true;
+        self
+    }
+
+    /// The text of a list in memory.
+    pub(super) fn text(self) -> String {
+        let mut text = Vec::new();
+        self.write_to(&mut text)
+            .expect("memory can be written, and no file is read");
+        String::from_utf8(text).expect("it was written as UTF-8")
+    }
+
+    fn write_to(self, out: &mut impl Write) -> io::Result<()> {
         let mut file = self.file;
         if let Some(file) = &mut file {
             file.rewind()?;
@@ -161,6 +178,23 @@ impl Lines {
         }
         out.flush()
     }
+}
+
+/// Lines under a heading, in columns that are as wide as their longest text.
+pub(super) fn columns<const N: usize>(
+    head: &'static [&'static str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    let mut lines = Lines::table(head, None, &[]).in_memory();
+    rows.for_each(|row| lines.row(&row));
+    lines.text()
+}
+
+/// A JSON array with one object on each line.
+pub(super) fn json_array(items: impl Iterator<Item = impl Serialize>) -> String {
+    let mut lines = Lines::json().in_memory();
+    items.for_each(|item| lines.item(&item));
+    lines.text()
 }
 
 /// A file in the folder for temporary files. Its name is removed at once.

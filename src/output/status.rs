@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::escape;
 use super::history::{RunJson, last_run};
-use super::layout::{columns_within, json_array, span};
+use super::layout::span;
 use super::spool::Lines;
 use crate::lease::{LeaseState, Row, ServerTime};
 use crate::record::LastRun;
@@ -56,7 +56,7 @@ const HEAD: [&str; 7] = [
 /// Columns for people. In a terminal of `limit` characters, long keys and holders are shortened.
 #[must_use]
 pub fn status_table(shown: &[Shown], limit: Option<usize>) -> String {
-    columns_within(HEAD, shown.iter().map(line), limit, &[KEY, HOLDER])
+    text(shown, status_lines(false, limit))
 }
 
 /// The same table, or the same JSON, for a list that may be long.
@@ -76,6 +76,12 @@ pub fn push_status(lines: &mut Lines, shown: &Shown) {
     } else {
         lines.row(&line(shown));
     }
+}
+
+fn text(shown: &[Shown], lines: Lines) -> String {
+    let mut lines = lines.in_memory();
+    shown.iter().for_each(|one| push_status(&mut lines, one));
+    lines.text()
 }
 
 fn line(shown: &Shown) -> [String; 7] {
@@ -172,7 +178,7 @@ impl<'a> Line<'a> {
 /// A JSON array with one object on each line.
 #[must_use]
 pub fn status_json(shown: &[Shown]) -> String {
-    json_array(shown.iter().map(Line::of))
+    text(shown, status_lines(true, None))
 }
 
 #[cfg(test)]
