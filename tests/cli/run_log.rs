@@ -111,6 +111,22 @@ fn a_key_that_someone_else_holds_is_busy_and_the_variable_stands_in_for_the_opti
 }
 
 #[test]
+fn a_run_that_is_not_due_says_where_the_last_success_was_and_when_it_is_due() {
+    let key = key();
+    let call = || {
+        lease(&["run", "--log-format", "json", "--once-per", "1h", &key])
+            .args(["--", "true"])
+            .output()
+    };
+    call().expect_code(0);
+    let not_due = only(&call().expect_code(75), &key, "not_due");
+    let host = hostname::get().expect("a name");
+    assert_eq!(not_due["succeeded_on"], host.to_string_lossy().into_owned());
+    let ms = |field: &str| not_due[field].as_u64().expect("milliseconds");
+    assert_eq!(ms("succeeded_ago_ms") + ms("due_in_ms"), 3_600_000);
+}
+
+#[test]
 fn a_lost_lease_says_who_has_it_or_who_has_evicted_the_run() {
     let (stolen, evicted) = (key(), key());
     let jobs = [&stolen, &evicted].map(|key| {
