@@ -1,6 +1,5 @@
 //! The leases that `lease status` is to show: a line each, without memory for all of them where that is possible.
 
-use super::view::View;
 use crate::cli::StatusFormat;
 use crate::lease::Row;
 use crate::output::{self, Lines, Shown};
@@ -39,15 +38,15 @@ impl Form {
 }
 
 impl Kept {
-    pub(super) fn new(view: &View, form: Form) -> Self {
-        let named = view.patterns.iter().filter_map(|p| p.plain.clone());
+    pub(super) fn new(patterns: &[Pattern], form: Form) -> Self {
+        let named = patterns.iter().filter_map(|p| p.plain.clone());
         let mut named: Vec<String> = named.collect();
         named.sort_by(|a, b| b.cmp(a));
         named.dedup();
         Self {
             form,
-            patterns: view.patterns.clone(),
-            held: vec![None; view.patterns.len()],
+            patterns: patterns.to_vec(),
+            held: vec![None; patterns.len()],
             named,
         }
     }

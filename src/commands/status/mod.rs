@@ -68,7 +68,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
 
     let listing = store
         .status(&view.patterns, view.free, None, || {
-            Kept::new(&view, Form::of(view.format))
+            Kept::new(&view.patterns, Form::of(view.format))
         })
         .map_err(|f| anyhow::Error::new(f).context("cannot read the leases"))?;
     let kept = listing.rows.finished();

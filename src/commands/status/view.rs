@@ -23,7 +23,7 @@ impl View {
         interrupt: &Interrupt,
     ) -> Result<(Vec<Shown>, Option<String>), Failure> {
         let flag = Some(interrupt.flag());
-        let all = || Kept::new(self, Form::All(Vec::new()));
+        let all = || Kept::new(&self.patterns, Form::All(Vec::new()));
         let listing = store.status(&self.patterns, self.free, flag, all)?;
         let shown = match listing.rows.finished().form {
             Form::All(shown) => shown,
