@@ -4,15 +4,21 @@
 //! | file | what it holds |
 //! |---|---|
 //! | here | which page has which sections, and the layout of `--help` |
-//! | `run` | the page of `run` |
-//! | `purge` | the page of `purge` |
-//! | `pages` | the pages of the other verbs |
+//! | `lease`, and a file for each verb | the page |
+//! | `term` | what the pages of `claim` and `renew` have in common |
 //! | `section` | what a page consists of, and the sections that every page has |
 
-mod pages;
+mod claim;
+mod history;
+mod init;
+mod lease;
 mod purge;
+mod release;
+mod renew;
 mod run;
 mod section;
+mod status;
+mod term;
 
 pub use self::run::FATES;
 pub use self::section::{Block, Section};
@@ -22,14 +28,14 @@ pub use self::section::{Block, Section};
 pub fn sections(verb: &str) -> &'static [Section] {
     match verb {
         "run" => run::RUN,
-        "claim" => pages::CLAIM,
-        "renew" => pages::RENEW,
-        "release" => pages::RELEASE,
-        "status" => pages::STATUS,
-        "history" => pages::HISTORY,
+        "claim" => claim::CLAIM,
+        "renew" => renew::RENEW,
+        "release" => release::RELEASE,
+        "status" => status::STATUS,
+        "history" => history::HISTORY,
         "purge" => purge::PURGE,
-        "init" => pages::INIT,
-        _ => pages::MAIN,
+        "init" => init::INIT,
+        _ => lease::LEASE,
     }
 }
 

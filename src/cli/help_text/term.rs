@@ -1,0 +1,34 @@
+//! What the pages of `claim` and `renew` have in common: the printed term, and how far it can be trusted.
+
+use super::section::{Block, Section};
+
+/// The fields of a term, as JSON names them.
+pub(super) const FIELDS: &[(&str, &str)] = &[
+    ("key", "the key"),
+    ("holder", "the holder"),
+    ("fence", "the fence, a number"),
+    (
+        "acquired_at",
+        "the time of the grant, by the server's clock, in RFC 3339 and UTC",
+    ),
+    (
+        "expires_at",
+        "the time of the expiry, in the same form; LEASE_EXPIRES_AT in the shell format",
+    ),
+    (
+        "expires_in_ms",
+        "milliseconds from the printing to the expiry; never too many, because the ttl counts from when the request was sent",
+    ),
+];
+
+pub(super) const SLOW: Section = Section {
+    title: "SLOW ANSWERS",
+    blocks: &[
+        Block::Text(
+            "The time of a lease counts from when the request was sent. If the lease has almost expired when the answer comes, claim and renew ask once more. If the second answer is late too (69), or the lease is lost by then (76), they print nothing.",
+        ),
+        Block::Text(
+            "After that, nothing watches the clock for the script. If the script is suspended, the lease may have expired when it goes on. The same can happen if lease is suspended after its last look at the clock. Only a fence check refuses what the script writes then; see lease-fencing(7).",
+        ),
+    ],
+};
