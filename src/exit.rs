@@ -44,7 +44,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
     (
         "2",
-        "wrong usage, such as a key, ttl or fence that can't be valid; nothing was changed",
+        "wrong usage, such as a key, ttl or fence that is not valid; nothing was changed",
     ),
     (
         "69",
@@ -52,12 +52,9 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
     (
         "75",
-        "not now: someone else holds the lease, also after waiting for --wait, or the key is cooling, or run --once-per is not due; -E sets another code",
+        "not now: someone else holds the lease, the key is cooling, or the run is not due (--once-per); -E sets another code",
     ),
-    (
-        "76",
-        "the lease is lost: the caller is not, or no longer, its holder",
-    ),
+    ("76", "the caller has lost the lease, or never had it"),
     ("125", "lease itself failed"),
     ("126", "run: the command was found but can't be executed"),
     ("127", "run: the command was not found"),

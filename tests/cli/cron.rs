@@ -119,7 +119,7 @@ fn cron_on_two_replicas_runs_a_job_once_makes_up_for_a_failure_and_mails_what_ma
     fs::write(&services, service).expect("a file");
     let settings = format!(
         "{}PGSERVICEFILE={}\nTRIED={}\n",
-        shown("PGSERVICE=leases"),
+        shown("LEASE_DATABASE_URL=service=leases"),
         services.display(),
         dir.join("tried").display()
     );

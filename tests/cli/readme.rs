@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pglease::timing::{self, Timing, Ttl};
 
+use crate::database;
 use crate::support::programs::find;
 use crate::support::{Lease, keeper, key, programs, shared, skip};
 
@@ -110,4 +111,82 @@ fn kubernetes_waits_for_longer_than_lease_takes_to_stop_a_job_and_to_release() {
     let limit = timing::DEFAULT_DB_TIMEOUT;
     let defaults = Timing::new(ttl, None, None, limit).expect("they fit");
     assert!(waits > defaults.grace() + limit, "{waits:?}");
+}
+
+/// What the README shows below a command.
+fn answer_to(command: &str) -> String {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let readme = std::fs::read_to_string(readme).expect("README.md");
+    let (_, rest) = readme
+        .split_once(&format!("$ {command}\n"))
+        .unwrap_or_else(|| panic!("README.md does not show {command}"));
+    let lines = rest.lines().map_while(|line| line.strip_prefix("    "));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn the_history_that_the_readme_shows_is_what_lease_prints() {
+    let name = database(shared());
+    let url = shared().url_for("postgres", &name);
+    let call = |args: &[&str]| Lease::new(args).url(&url).env("TZ", "UTC").output();
+    call(&["init"]).expect_code(0);
+    shared().psql_in(
+        &name,
+        "INSERT INTO public.lease_history (key, fence, holder, acquired_at, ended_at, ended, exit_code) VALUES
+         ('nightly', 1, 'web-2-77aa01b2c3d4', '2026-12-01 04:00:00Z', '2026-12-01 05:02:00Z', 'released', 3),
+         ('nightly', 2, 'web-1-5f0c9a1e77b2', '2026-12-02 04:00:01Z', '2026-12-02 04:12:05Z', 'released', 0)",
+    );
+    assert_eq!(
+        call(&["history", "nightly"]).expect_code(0).stdout,
+        answer_to("lease history nightly")
+    );
+}
+
+/// The fields of each line, with a dot for each duration: time passes while a test runs.
+fn without_durations(text: &str) -> Vec<Vec<&str>> {
+    let is_duration = |field: &str| {
+        let mut parts = field.split(' ');
+        parts.all(|part| part.trim_matches(|c: char| c.is_ascii_digit()).len() == 1)
+    };
+    let field = |field| if is_duration(field) { "." } else { field };
+    text.lines()
+        .map(|line| {
+            line.split("  ")
+                .map(str::trim)
+                .filter(|f| !f.is_empty())
+                .map(field)
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn the_states_and_the_refusal_that_the_readme_shows_are_what_lease_prints() {
+    let name = database(shared());
+    let call = |args: &[&str]| {
+        let url = shared().url_for("postgres", &name);
+        Lease::new(args).url(url).output()
+    };
+    call(&["init"]).expect_code(0);
+    shared().psql_in(
+        &name,
+        "INSERT INTO public.lease (key, holder, fence, acquired_at, expires_at) VALUES
+         ('nightly', 'web-1-5f0c9a1e77b2', 1796098343884123, now() - interval '12m 4s', now() + interval '1 day')",
+    );
+    let status = call(&["status"]).expect_code(0).stdout;
+    let shown = answer_to("lease status");
+    assert_eq!(without_durations(&status), without_durations(&shown));
+
+    let refusal = call(&["run", "nightly", "--", "/usr/local/bin/report"]);
+    let start = |text: &str| {
+        let (start, rest) = text.split_once(" expires in ").expect("an expiry");
+        let (_, end) = rest.split_once(" unless ").expect("a condition");
+        format!("{start} {end}")
+    };
+    let readme = include_str!("../../README.md");
+    let shown = readme
+        .lines()
+        .find_map(|line| line.strip_prefix("    lease: nightly is held"));
+    let shown = format!("lease: nightly is held{}\n", shown.expect("a refusal"));
+    assert_eq!(start(&refusal.expect_code(75).stderr), start(&shown));
 }

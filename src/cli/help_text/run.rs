@@ -7,59 +7,59 @@ use crate::exit;
 pub const FATES: &[(&str, &str)] = &[
     (
         "the job ends",
-        "lease stops what the job left in its process group (TERM, grace period, KILL), releases the lease and exits with the job's exit code",
+        "lease stops the processes that the job left in its process group, releases the lease and exits with the job's exit code",
     ),
     (
         "a signal kills the job",
-        "the same, except that lease ends by the same signal",
+        "lease does the same, but ends by the same signal",
     ),
     (
         "lease gets INT, TERM, HUP, QUIT, USR1, USR2, WINCH or CONT",
-        "the job's process group receives the signal once and is not killed; the lease is renewed until the job ends",
+        "the job's process group receives the signal once and is not killed, and the lease is renewed until the job ends",
     ),
     (
-        "lease gets INT or TERM while it is already stopping the job, or what the job left",
+        "lease gets INT or TERM while it is stopping the job, or what the job left",
         "the job's process group is killed at once",
     ),
     (
         "lease is killed (KILL, a crash)",
-        "the watchdog stops the job at once, and the lease expires at most a ttl after its last heartbeat",
+        "the watchdog stops the job at once, and the lease expires at most a ttl after the last heartbeat",
     ),
     (
         "lease is stopped (STOP) or hangs",
-        "the watchdog stops the job before the lease expires; when lease runs again, it reports the loss and exits 76",
+        "the watchdog stops the job before the lease expires, and lease exits 76 when it runs again",
     ),
     (
         "the job starts so late that it would be stopped at once",
-        "lease does not start the job, releases the lease, says so and exits 76, even with --on-loss continue",
+        "lease does not start the job, releases the lease and exits 76, even with --on-loss continue",
     ),
     (
         "the database is unreachable",
-        "lease retries the renewal; if none succeeds in time, it stops the job before the lease expires and exits 76",
+        "lease retries, and if no renewal succeeds, it stops the job before the lease expires and exits 76",
     ),
     (
         "the lease is evicted (release --force, a row changed by hand), or the job releases it",
-        "lease notices at the next heartbeat or at the end of the job, stops the job, says why and exits 76",
+        "lease notices at the next heartbeat or when the job ends, stops the job and exits 76",
     ),
     (
         "the terminal is closed",
-        "the terminal sends HUP to the job's process group; a job that goes on keeps its lease",
+        "the terminal sends HUP to the job's process group, and a job that goes on keeps its lease",
     ),
     (
         "Ctrl-Z, or lease gets TSTP",
-        "the job and lease are suspended; if they are resumed in time, both carry on; otherwise the lease is lost and the job is stopped",
+        "the job and lease are suspended, and if they are resumed too late, the lease is lost and the job is stopped",
     ),
     (
         "the machine is suspended",
-        "if it wakes up after the deadline, the job is killed at once; only a fence check refuses what the job writes in that moment",
+        "if it wakes up too late, the job is killed at once, but only a fence check refuses what the job writes before that",
     ),
     (
         "lease and its watchdog are killed or stopped together",
-        "nothing stops the job, and it outlives its lease; only a fence check refuses what the job writes then",
+        "nothing stops the job, and only a fence check refuses what it writes after the lease has expired",
     ),
     (
         "the watchdog is killed",
-        "lease starts another one; if it cannot, it stops the job",
+        "lease starts another one, or stops the job if it cannot",
     ),
 ];
 
