@@ -46,7 +46,7 @@ DECLARE
     code     int;
     ours_to  timestamptz;
     signal   int;
-    culprit  text;
+    is_emptied boolean;
     oldest   timestamptz;
 BEGIN
     -- What only the client knows. Anybody can put anything there, so what can't be read has not been said. A name may have
@@ -110,7 +110,8 @@ BEGIN
     END IF;
 
     IF TG_OP <> 'INSERT' AND OLD.holder <> '' THEN
-        IF TG_OP = 'UPDATE' AND NEW.holder = '' AND OLD.key = NEW.key THEN
+        is_emptied := TG_OP = 'UPDATE' AND OLD.key = NEW.key AND coalesce(NEW.holder, '') = '';
+        IF is_emptied THEN
             manner := CASE
                 WHEN manner = 'forced' THEN CASE WHEN OLD.expires_at > moment THEN 'forced' ELSE 'expired' END
                 -- Unless the job had ended in time, only its release came late, and nobody had moved the expiry.
@@ -125,18 +126,26 @@ BEGIN
             code := NULL;
             signal := NULL;
         END IF;
-        IF manner IN ('forced', 'deleted') THEN
-            culprit := session_user;
-        END IF;
         LOOP
             UPDATE "public"."lease_history" AS h
                SET ended_at = least(moment, OLD.expires_at),
-                   ended = manner,
-                   ended_by = culprit,
-                   ended_by_host = CASE WHEN culprit <> '' THEN its_host END,
-                   ended_by_pid = CASE WHEN culprit <> '' THEN its_pid END,
-                   exit_code = CASE WHEN manner IN ('released', 'lost') THEN code END,
-                   exit_signal = CASE WHEN manner IN ('released', 'lost') THEN signal END
+                   (ended, ended_by, ended_by_host, ended_by_pid, exit_code, exit_signal) = (
+                       SELECT m.ended,
+                              CASE WHEN m.ended IN ('forced', 'deleted') THEN session_user::text END,
+                              CASE WHEN m.ended IN ('forced', 'deleted') THEN its_host END,
+                              CASE WHEN m.ended IN ('forced', 'deleted') THEN its_pid END,
+                              CASE WHEN m.ended IN ('released', 'lost') THEN code END,
+                              CASE WHEN m.ended IN ('released', 'lost') THEN signal END
+                         FROM (SELECT CASE
+                                      WHEN is_emptied IS NOT TRUE THEN manner
+                                      -- lease claimed it, and another program has emptied the row: its holder did not.
+                                      WHEN h.pid IS NOT NULL AND its_pid IS NULL
+                                      THEN CASE WHEN OLD.expires_at > moment THEN 'forced' ELSE 'expired' END
+                                      -- A run releases its lease itself, once its job has ended. Until then it is lost.
+                                      WHEN manner = 'released' AND h.program IS NOT NULL
+                                       AND (h.host, h.pid::text) IS DISTINCT FROM (its_host, its_pid::text)
+                                      THEN 'lost'
+                                      ELSE manner END AS ended) AS m)
              WHERE h.key = OLD.key COLLATE "C" AND h.fence = OLD.fence AND h.ended_at IS NULL;
             EXIT WHEN FOUND;
             -- It began before there was a history.
@@ -318,7 +327,7 @@ BEGIN
         SELECT * FROM (VALUES
             ('lease_history_insert', 'AFTER INSERT', 'FOR EACH ROW WHEN (NEW.holder <> '''')'),
             ('lease_history_update', 'AFTER UPDATE OF key, holder, fence',
-                'FOR EACH ROW WHEN (OLD.key <> NEW.key OR OLD.holder <> NEW.holder OR OLD.fence <> NEW.fence)'),
+                'FOR EACH ROW WHEN (OLD.key <> NEW.key OR OLD.holder IS DISTINCT FROM NEW.holder OR OLD.fence <> NEW.fence)'),
             ('lease_history_delete', 'AFTER DELETE', 'FOR EACH ROW WHEN (OLD.holder <> '''')'),
             ('lease_history_truncate', 'BEFORE TRUNCATE', 'FOR EACH STATEMENT')) AS t (name, event, condition)
          WHERE NOT EXISTS (

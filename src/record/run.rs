@@ -37,7 +37,7 @@ pub enum End {
     Forced(ServerTime, Culprit),
     /// Its holder did not renew it in time, and was not heard of again.
     Expired(ServerTime),
-    /// Its holder released it after it had expired.
+    /// Its holder released it after it had expired, or the job of a run did so before it had ended.
     Lost(ServerTime, Option<Ended>),
     /// Its row was deleted.
     Deleted(ServerTime, Culprit),

@@ -202,3 +202,30 @@ fn a_first_claim_is_one_term_with_the_fence_and_the_time_that_the_lease_has() {
                  WHERE key = KEY";
     assert_eq!(here.sql_for(&key, same), "1");
 }
+
+#[test]
+fn a_run_whose_job_releases_its_lease_has_lost_it_as_its_exit_code_says() {
+    let here = here();
+    for said in [&[][..], &["--job-code", "0"]] {
+        let key = key();
+        // Repeating one's own release is still no error.
+        let script =
+            "\"$0\" release \"$@\" && \"$0\" release \"$@\" && echo released; read line; exit 0";
+        let running = here
+            .lease(&["run", &key, "--", "sh", "-c", script])
+            .arg(crate::support::programs::lease())
+            .args(said)
+            .open_input()
+            .spawn();
+        running.wait_for_line("released");
+        running.close_input();
+        running.wait().expect_code(76);
+        let code = if said.is_empty() { "" } else { " code 0" };
+        assert_eq!(here.terms(&key), [format!("lost{code}")]);
+        let out = here
+            .lease(&["history", "--failed", &key])
+            .output()
+            .expect_code(0);
+        assert!(out.stdout.contains("lost"), "{out}");
+    }
+}

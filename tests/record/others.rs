@@ -112,3 +112,32 @@ fn a_lease_that_never_expires_is_a_term_like_any_other() {
     here.sql_for(&key, "UPDATE public.lease SET holder = '' WHERE key = KEY");
     assert_eq!(here.terms(&key), ["released"]);
 }
+
+#[test]
+fn a_holder_that_a_plain_statement_has_emptied_was_evicted_by_its_role() {
+    let here = Database::ready();
+    here.sql("ALTER TABLE public.lease ALTER holder DROP NOT NULL");
+    here.sql("CREATE ROLE hand LOGIN; GRANT SELECT, UPDATE ON public.lease TO hand");
+    for (key, holder) in [("empty", "''"), ("null", "NULL")] {
+        here.claim(key, &[]);
+        let expired = format!("{key}-expired");
+        let gone = here.expired(&expired);
+        let mut hand = postgres::Client::connect(&here.url_for("hand"), postgres::NoTls)
+            .expect("a connection");
+        let emptied = format!("UPDATE public.lease SET holder = {holder} WHERE key LIKE '{key}%'");
+        hand.batch_execute(&emptied).expect("it is emptied");
+        assert_eq!(here.terms(key), ["forced by hand"]);
+        assert_eq!(here.terms(&expired), ["expired"]);
+        assert_eq!(here.history(&expired, "ended_at"), [gone]);
+        let out = here.lease(&["history", key]).output().expect_code(0);
+        assert!(out.stdout.contains("evicted by hand"), "{out}");
+    }
+    let term = here.claim("released", &[]);
+    here.sql("UPDATE public.lease SET holder = '' WHERE key = 'released'");
+    let out = here
+        .lease(&["release"])
+        .args(term.named())
+        .output()
+        .expect_code(76);
+    assert!(out.stderr.contains("evicted by role postgres"), "{out}");
+}

@@ -44,9 +44,12 @@ pub(super) const HISTORY: &[Section] = &[
                 ),
                 (
                     "evicted",
-                    "somebody else ended the term: with release --force, or with a statement that gave the key to another holder",
+                    "somebody else ended the term: with release --force, or with a statement of their own that changed or emptied the holder",
                 ),
-                ("lost", "the holder released the lease after it had expired"),
+                (
+                    "lost",
+                    "the holder released the lease after it had expired, or the job of a run released it with lease release",
+                ),
                 ("row deleted", "somebody deleted the row of the lease"),
                 (
                     "end not recorded",
