@@ -38,4 +38,6 @@ pub use self::renewals::Renewals;
 pub use self::run::Timing;
 pub use self::text::human;
 pub use self::trust::{deadline, left, trusted_until};
-pub use self::waiting::{EVICTION_LOOK, LAST_LOOK, RELEASE_PATIENCE, Wait, poll_pause};
+pub use self::waiting::{
+    EVICTION_LOOK, LAST_LOOK, RELEASE_PATIENCE, Wait, keep_for, poll_pause, retry_pause,
+};

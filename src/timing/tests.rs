@@ -125,14 +125,20 @@ fn the_default_of_one_yields_to_the_other_that_was_given() {
 
 #[test]
 fn a_waiter_looks_exactly_at_the_expiry_and_otherwise_less_and_less_often() {
-    assert_eq!(
-        poll_pause(9, Some(Duration::from_millis(7))),
-        Duration::from_millis(7)
-    );
-    assert_eq!(poll_pause(9, Some(Duration::ZERO)), SHORTEST_POLL);
-    assert!(poll_pause(1, None) <= Duration::from_millis(125));
-    assert!(poll_pause(30, Some(Duration::from_secs(3600))) <= Duration::from_millis(2500));
-    assert!(poll_pause(30, None) >= Duration::from_millis(1500));
+    let ms = Duration::from_millis;
+    let (fresh, old, far) = (ms(299_999), ms(300_000), ms(3_600_000));
+    assert_eq!(poll_pause(9, fresh, ms(7)), ms(7));
+    assert_eq!(poll_pause(9, old, ms(0)), SHORTEST_POLL);
+    assert!(poll_pause(1, fresh, far) <= ms(125));
+    assert!((ms(375)..=ms(625)).contains(&poll_pause(30, fresh, far)));
+    assert!((ms(1500)..=ms(2500)).contains(&poll_pause(30, old, far)));
+}
+
+#[test]
+fn a_failure_is_retried_less_and_less_often() {
+    let ms = Duration::from_millis;
+    assert!((ms(75)..=ms(125)).contains(&retry_pause(1)));
+    assert!((ms(1500)..=ms(2500)).contains(&retry_pause(30)));
 }
 
 #[test]

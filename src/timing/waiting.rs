@@ -23,23 +23,53 @@ pub const EVICTION_LOOK: Duration = Duration::from_secs(1);
 /// that.
 pub const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The first and the longest pause between two looks of a waiter. The pause doubles from the first to the longest, with
-/// a jitter of a quarter.
-const FIRST_POLL: Duration = Duration::from_millis(100);
-const LAST_POLL: Duration = Duration::from_secs(2);
+/// The longest that a connection is kept for the next operation.
+const LONGEST_KEEP: Duration = Duration::from_millis(100);
+
+/// How long a connection is kept that it took `took` to make: as long, so that it holds its place at the server for at most
+/// twice the time. Never long: a connection that took long may have waited in a queue, and others still wait in it.
+#[must_use]
+pub fn keep_for(took: Duration) -> Duration {
+    took.min(LONGEST_KEEP)
+}
+
+/// The first pause between two looks of a waiter, or between two tries after a failure. It doubles from one to the next,
+/// with a jitter of a quarter.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause between two looks, for [`FRESH`]. Most jobs take seconds or minutes, and the next one should start
+/// soon after a release.
+const LONGEST_AT_FIRST: Duration = Duration::from_millis(500);
+/// How long a wait is fresh.
+const FRESH: Duration = Duration::from_secs(300);
+/// The longest pause between two looks after that, and between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The shortest pause between two looks, if a lease is just about to expire.
 pub(super) const SHORTEST_POLL: Duration = Duration::from_millis(2);
 
-/// How long a waiter sleeps after its `looks`-th look (1, 2, ...). `expires_in` is when the lease expires, `None` if
-/// that is unknown.
+/// How long a waiter sleeps after its `looks`-th look (1, 2, ...), if it has waited for `waited`. The lease expires in
+/// `expires_in`.
 ///
 /// It looks exactly at the expiry, so that a dead holder blocks others for no longer than its ttl. It also looks before
 /// that, because a holder may release early.
 #[must_use]
-pub fn poll_pause(looks: u32, expires_in: Option<Duration>) -> Duration {
-    let base = FIRST_POLL
-        .saturating_mul(1 << looks.saturating_sub(1).min(5))
-        .min(LAST_POLL);
-    let jittered = base.mul_f64(0.75 + 0.5 * fastrand::f64());
-    expires_in.map_or(jittered, |left| jittered.min(left.max(SHORTEST_POLL)))
+pub fn poll_pause(looks: u32, waited: Duration, expires_in: Duration) -> Duration {
+    let longest = if waited < FRESH {
+        LONGEST_AT_FIRST
+    } else {
+        LONGEST_PAUSE
+    };
+    pause(looks, longest).min(expires_in.max(SHORTEST_POLL))
+}
+
+/// How long to sleep after the `failures`-th failure in a row (1, 2, ...).
+#[must_use]
+pub fn retry_pause(failures: u32) -> Duration {
+    pause(failures, LONGEST_PAUSE)
+}
+
+fn pause(number: u32, longest: Duration) -> Duration {
+    let base = FIRST_PAUSE
+        .saturating_mul(1 << number.saturating_sub(1).min(5))
+        .min(longest);
+    base.mul_f64(0.75 + 0.5 * fastrand::f64())
 }

@@ -5,7 +5,7 @@ use crate::clock::BootTime;
 use crate::job::Signal;
 use crate::lease::Row;
 use crate::supervise::{Action, ClaimAnswer, Event, OperationFailure, Outcome, Plan, Report};
-use crate::timing::{LAST_LOOK, poll_pause};
+use crate::timing::{LAST_LOOK, poll_pause, retry_pause};
 
 impl Claiming {
     pub(super) const fn next_wakeup(&self) -> Option<BootTime> {
@@ -130,7 +130,7 @@ impl Supervisor {
             read_at,
             since: claiming.since,
         });
-        let pause = poll_pause(claiming.looks, Some(frees_in));
+        let pause = poll_pause(claiming.looks, now.since(claiming.since), frees_in);
         claiming.try_again(now, pause, claiming.wait_until);
         Phase::Claiming(claiming)
     }
@@ -151,7 +151,7 @@ impl Supervisor {
             return self.give_up_wait(claiming, signal, out);
         }
         let until = claiming.retry_until;
-        let pause = poll_pause(claiming.looks, None);
+        let pause = retry_pause(claiming.looks);
         // Without a wait, the next try must fit into the time limit of one operation, with enough time to get an
         // answer. A try that is cut short would only replace a useful error with "no answer". A wait ends with a last
         // try.

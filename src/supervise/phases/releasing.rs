@@ -12,7 +12,7 @@ use crate::lease::{Loss, Release};
 use crate::supervise::{
     Action, Event, JobEnd, JobPlan, NotReleased, Outcome, Purpose, ReleaseAnswer, Report,
 };
-use crate::timing::{LAST_LOOK, RELEASE_PATIENCE, poll_pause};
+use crate::timing::{LAST_LOOK, RELEASE_PATIENCE, retry_pause};
 
 impl Releasing {
     pub(super) fn next_wakeup(&self) -> BootTime {
@@ -106,7 +106,7 @@ impl Supervisor {
             Event::Release(ReleaseAnswer::Failed(failure)) => {
                 releasing.failures += 1;
                 releasing.is_unknown |= failure.is_unknown;
-                let again = now + poll_pause(releasing.failures, None);
+                let again = now + retry_pause(releasing.failures);
                 let ends = !failure.is_transient || again >= releasing.until;
                 releasing.failure = Some(failure);
                 if ends {
