@@ -6,7 +6,7 @@
 //!
 //! **What is promised.** By the server's clock at most one holder has an unexpired lease on a key; the fence only grows; a
 //! job does not outlive its lease; a dead holder blocks nobody for longer than the ttl; no connection is held while a job
-//! runs.
+//! runs, except for a moment at its start.
 //!
 //! # Rooms
 //!

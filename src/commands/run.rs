@@ -41,7 +41,10 @@ pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
     let (sender, inputs) = mpsc::channel::<Input>();
     signals::listen(sender.clone()).context("cannot catch signals")?;
     let stderr = StderrWriter::start(verbosity(common)).context("cannot start a thread")?;
-    let store = store.reporting_to(reporter(&stderr)).saying(said);
+    let store = store
+        .reporting_to(reporter(&stderr))
+        .saying(said)
+        .keeping_connections();
 
     let plan = Plan {
         purpose: Purpose::Job(JobPlan {

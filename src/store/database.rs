@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::failure::Failure;
+use super::kept::{Connection, Kept};
 use crate::connect::{OnNotice, Settings};
 use crate::fault::Fault;
 use crate::lease::{Key, Loss};
@@ -35,6 +36,8 @@ pub struct Store {
     pub(super) reporter: Reporter,
     /// What is said about this process and its job, for the history.
     pub(super) said: Said,
+    /// Where a claim leaves its connection for a moment, if the next operation may follow at once.
+    kept: Option<Kept>,
     has_warned: Arc<AtomicBool>,
     /// The server that answered last.
     server: Arc<Mutex<Option<String>>>,
@@ -54,6 +57,7 @@ impl Store {
             limit,
             reporter,
             said: Said::default(),
+            kept: None,
             has_warned: Arc::new(AtomicBool::new(false)),
             server: Arc::default(),
         }
@@ -64,6 +68,24 @@ impl Store {
     pub fn named(mut self, key: &Key) -> Self {
         self.application_name = format!("lease {}", key.as_str());
         self
+    }
+
+    /// The same store, whose claims keep their connection for a moment, for a release that follows at once. Its copies share
+    /// that connection.
+    #[must_use]
+    pub fn keeping_connections(mut self) -> Self {
+        self.kept = Some(Kept::default());
+        self
+    }
+
+    /// The connection of a claim.
+    pub(super) fn kept_by_claim(&self) -> Connection {
+        self.kept.clone().map_or(Connection::Own, Connection::Keep)
+    }
+
+    /// The connection of a release.
+    pub(super) fn kept_for_release(&self) -> Connection {
+        self.kept.clone().map_or(Connection::Own, Connection::Kept)
     }
 
     /// The same store with another receiver for its messages.

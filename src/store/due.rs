@@ -7,11 +7,11 @@ use std::time::Duration;
 use postgres::Client;
 use postgres::types::Type;
 
-use super::bounded::{Answer, Effect, Sent};
 use super::database::Store;
 use super::failure::Failure;
 use super::history::{HistoryAccess, access, time};
 use super::outcome::{self, Moment, cell, micros, only_read, query, text};
+use super::transaction::{Answer, Effect, Sent};
 use crate::fault::Fault;
 use crate::lease::{Claim, Fence, Holder, Key, ServerTime, Success};
 use crate::record::Queries;

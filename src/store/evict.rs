@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use postgres::Client;
 
-use super::bounded::Sent;
 use super::database::Store;
 use super::failure::{Applied, Failure};
+use super::kept::Connection;
 use super::operate::Plan;
 use super::outcome;
+use super::transaction::Sent;
 use crate::clock::BootTime;
 use crate::connect::Access;
 use crate::fault::Fault;
@@ -91,6 +92,7 @@ impl Store {
             idle: self.limit,
             says: true,
             repeatable,
+            connection: Connection::Own,
             keeps_half: true,
         };
         let said = Said {

@@ -8,6 +8,7 @@ use postgres::{Client, Row as PgRow};
 
 use super::database::Store;
 use super::failure::Failure;
+use super::kept::Connection;
 use super::operate::Plan;
 use super::outcome::{Moment, Sink, cell, micros, only_read, query, text};
 use crate::connect::Access;
@@ -161,6 +162,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            connection: Connection::Own,
             keeps_half: false,
         };
         let answered = self.operate(&plan, None, || {

@@ -7,12 +7,13 @@ use std::sync::atomic::AtomicBool;
 use postgres::Client;
 use postgres::types::Type;
 
-use super::bounded::{Answer, Effect};
 use super::database::Store;
 use super::failure::Failure;
 use super::history::{keys, last_runs_if_readable};
+use super::kept::Connection;
 use super::operate::Plan;
 use super::outcome::{Sink, query, row};
+use super::transaction::{Answer, Effect};
 use crate::connect::Access;
 use crate::fault::Fault;
 use crate::lease::Row;
@@ -54,6 +55,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            connection: Connection::Own,
             keeps_half: false,
         };
         let (plain, likes) = keys(patterns);

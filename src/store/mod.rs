@@ -1,12 +1,14 @@
 //! Runs the statements, and turns rows into outcomes and errors into [`Failure`]s.
 //!
 //! Each operation opens a connection, runs one short transaction and closes the connection. Between two operations no
-//! connection is held.
+//! connection is held, except for a moment after a claim (see `kept`).
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `failure` | why an operation did not succeed, in words |
 //! | `bounded` | one attempt, within its time |
+//! | `transaction` | one attempt, as its thread sees it |
+//! | `kept` | a connection that stays open for a moment after a claim |
 //! | `outcome` | from rows to outcomes |
 //! | `database` | where the table is |
 //! | `operate` | one operation: attempt after attempt |
@@ -24,17 +26,19 @@ mod due;
 mod evict;
 mod failure;
 mod history;
+mod kept;
 mod listing;
 mod operate;
 mod outcome;
 mod purge;
 mod table;
 mod term;
+mod transaction;
 
-pub use self::bounded::Sent;
 pub use self::database::{MessageSink, Reporter, Store};
 pub use self::failure::{Applied, Failure};
 pub use self::history::Wanted;
 pub use self::listing::Listing;
 pub use self::outcome::Sink;
 pub use self::purge::{Purged, Unused};
+pub use self::transaction::Sent;

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use postgres::Client;
 
-use super::bounded::{self, Answer, Attempt, Sent};
+use super::bounded;
 use super::database::Store;
 use super::failure::{Applied, Failure};
+use super::kept::Connection;
+use super::transaction::{Answer, Attempt, Sent};
 use crate::clock::BootTime;
 use crate::connect::Access;
 
@@ -23,6 +25,8 @@ pub(super) struct Plan {
     pub(super) idle: Duration,
     /// Whether the same request may be sent again when its outcome is unknown.
     pub(super) repeatable: bool,
+    /// What connection it uses.
+    pub(super) connection: Connection,
     /// Whether the history is to know who asks.
     pub(super) says: bool,
     /// Whether half of the time is kept for a second request if COMMIT gets no answer. This helps if the second request
@@ -71,6 +75,7 @@ impl Store {
                 limit: plan.limit,
                 idle: plan.idle,
                 keeps_half: plan.keeps_half,
+                connection: plan.connection.clone(),
                 said: plan.says.then(|| self.said.statement()),
                 on_notice: self.on_notice(),
                 on_connected: self.on_connected(),

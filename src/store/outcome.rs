@@ -6,8 +6,8 @@ use std::time::Duration;
 use postgres::types::{FromSql, ToSql, Type};
 use postgres::{Client, Row as PgRow};
 
-use super::bounded::{Answer, Effect};
 use super::failure::Failure;
+use super::transaction::{Answer, Effect};
 use crate::fault::Fault;
 use crate::lease::{
     Claim, Eviction, Fence, Grant, Holder, Key, LeaseState, Loss, Release, Renewal, Row,

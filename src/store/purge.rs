@@ -7,12 +7,13 @@ use std::time::Duration;
 use postgres::Client;
 use postgres::types::Type;
 
-use super::bounded::{Answer, Effect};
 use super::database::Store;
 use super::failure::Failure;
 use super::history::likes;
+use super::kept::Connection;
 use super::operate::Plan;
 use super::outcome::{cell, micros, only_read, query, refuse_misshapen, text};
+use super::transaction::{Answer, Effect};
 use crate::connect::Access;
 use crate::fault::Fault;
 use crate::record::Queries;
@@ -70,6 +71,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            connection: Connection::Own,
             keeps_half: false,
         };
         let likes = likes(patterns);
@@ -136,6 +138,7 @@ impl Store {
             says: false,
             // A second try could not tell what the first has removed.
             repeatable: false,
+            connection: Connection::Own,
             keeps_half: false,
         };
         let answered = self.operate(&plan, None, || {

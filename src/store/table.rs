@@ -5,11 +5,12 @@ use std::sync::Arc;
 use postgres::Client;
 use postgres::types::Type;
 
-use super::bounded::{Answer, Effect};
 use super::database::Store;
 use super::failure::Failure;
+use super::kept::Connection;
 use super::operate::Plan;
 use super::outcome::{cell, query, refuse_misshapen};
+use super::transaction::{Answer, Effect};
 use crate::clock::BootTime;
 use crate::connect::Access;
 use crate::fault::Fault;
@@ -76,6 +77,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            connection: Connection::Own,
             keeps_half: false,
         };
         let answered = self.operate(&plan, None, || {
@@ -106,6 +108,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            connection: Connection::Own,
             keeps_half: false,
         };
         let name = self.table.quoted();

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use postgres::Client;
 
-use super::bounded::{Answer, Sent};
 use super::database::Store;
 use super::failure::{Applied, Failure};
+use super::kept::Connection;
 use super::operate::Plan;
 use super::outcome;
+use super::transaction::{Answer, Sent};
 use crate::clock::BootTime;
 use crate::connect::Access;
 use crate::fault::Fault;
@@ -60,6 +61,7 @@ impl Store {
             idle: idle(limit, extension.ttl()),
             says: true,
             repeatable: true,
+            connection: self.kept_by_claim(),
             keeps_half: false,
         };
         match self.operate(&plan(), interrupt, work) {
@@ -92,6 +94,7 @@ impl Store {
             idle: idle(limit, extension.ttl()),
             says: false,
             repeatable: true,
+            connection: Connection::Own,
             keeps_half: false,
         };
         let answered = self.operate(&plan, None, || {
@@ -127,6 +130,7 @@ impl Store {
             idle: limit,
             says: true,
             repeatable: true,
+            connection: self.kept_for_release(),
             keeps_half: true,
         };
         let answered = self.settle(&plan, None, || {

@@ -5,6 +5,7 @@ mod support;
 
 mod failover;
 mod given_up;
+mod kept;
 mod late_answers;
 mod outages;
 mod passing_errors;

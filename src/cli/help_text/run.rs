@@ -262,6 +262,9 @@ pub(super) const RUN: &[Section] = &[
                 "Each renewal opens a connection, which takes 5 round trips between lease and the database. Add 2 for TLS, or 1 if TLS is tried and refused; 2 for a password (SCRAM); and 1 for several hosts. With TLS and a password, a renewal takes 9. The first claim of a key takes 1 more.",
             ),
             Block::Text(
+                "No connection stays open between two renewals. Only the connection of the claim stays open for as long as it took to make it, at most 100 ms, so that a job that ends at once is released through it.",
+            ),
+            Block::Text(
                 "Give a --ttl of at least 30 round trips: 3s where a round trip takes 100ms, 9s where it takes 300ms. That leaves time for a second try. The shortest ttl that worked in tests was 13 round trips without TLS, and 18 to 22 with TLS and a password. With a shorter one, no renewal is in time, and the job is stopped.",
             ),
             Block::Text(

@@ -1,0 +1,141 @@
+//! A connection that stays open for a moment after a claim, for the release of a job that ends at once.
+//!
+//! A job of a few milliseconds would otherwise pay for a second connection, and that costs more than everything else in
+//! such a run. How long the job takes is unknown beforehand. So the connection is kept for as long as it took to make it:
+//! it then holds a place at the server for at most twice the time that it would have held it otherwise, and whoever waits
+//! for that place waits no longer than that. This is the rule for renting or buying skis (Karlin, Manasse, Rudolph and
+//! Sleator, "Competitive snoopy caching", 1988).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use postgres::Client;
+
+use crate::clock::BootTime;
+
+/// An open connection.
+pub(super) struct Open {
+    pub(super) client: Client,
+    /// How long it took to make it.
+    pub(super) took: Duration,
+    /// When it ends by itself, or a little later.
+    pub(super) ends: BootTime,
+}
+
+/// What connection an attempt uses, and what becomes of it.
+#[derive(Clone)]
+pub(super) enum Connection {
+    /// One of its own, which is closed at the end.
+    Own,
+    /// One of its own. If the statements have written, it is kept for a moment.
+    Keep(Kept),
+    /// The one that was kept, if there is one; otherwise one of its own. It is closed at the end.
+    Kept(Kept),
+}
+
+/// An attempt that waits for a connection. Given none, it makes one.
+pub(super) type Talk = Box<dyn FnOnce(Option<Open>) + Send>;
+
+/// Where a thread offers its connection to the next operation.
+#[derive(Clone, Default)]
+pub(super) struct Kept(Arc<Mutex<Option<Offer>>>);
+
+struct Offer {
+    talks: Sender<Talk>,
+    is_settled: Arc<AtomicBool>,
+}
+
+/// The side of the thread that has the connection.
+pub(super) struct Offered {
+    talks: Receiver<Talk>,
+    is_settled: Arc<AtomicBool>,
+}
+
+impl Kept {
+    /// Offers a connection from now on.
+    pub(super) fn offer(&self) -> Offered {
+        let (sender, talks) = mpsc::channel();
+        let is_settled = Arc::new(AtomicBool::new(false));
+        let offer = Offer {
+            talks: sender,
+            is_settled: Arc::clone(&is_settled),
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(offer);
+        Offered { talks, is_settled }
+    }
+
+    /// Gives `talk` to the thread that offers a connection. Returns it if there is none.
+    pub(super) fn hand_over(&self, talk: Talk) -> Result<(), Talk> {
+        let offer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match offer {
+            Some(offer) if !offer.is_settled.swap(true, Ordering::SeqCst) => {
+                offer.talks.send(talk).map_err(|unsent| unsent.0)
+            }
+            Some(_) | None => Err(talk),
+        }
+    }
+}
+
+impl Offered {
+    /// Waits for an attempt that takes the connection. Returns `None` if none came within `limit`, and then none will.
+    pub(super) fn wait(self, limit: Duration) -> Option<Talk> {
+        if let Ok(talk) = self.talks.recv_timeout(limit) {
+            return Some(talk);
+        }
+        if self.is_settled.swap(true, Ordering::SeqCst) {
+            // Somebody has taken the offer at this moment, and sends the attempt.
+            return self.talks.recv().ok();
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An attempt that notes whether it was carried out.
+    fn talk(carried_out: &Arc<AtomicBool>) -> Talk {
+        let carried_out = Arc::clone(carried_out);
+        Box::new(move |_| carried_out.store(true, Ordering::SeqCst))
+    }
+
+    #[test]
+    fn an_offer_is_taken_once() {
+        let (kept, done) = (Kept::default(), Arc::new(AtomicBool::new(false)));
+        let offered = kept.offer();
+        assert!(kept.hand_over(talk(&done)).is_ok());
+        assert!(kept.hand_over(talk(&done)).is_err());
+        offered.wait(Duration::ZERO).expect("the attempt")(None);
+        assert!(done.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn an_offer_that_has_ended_is_not_taken_and_does_not_end_a_newer_one() {
+        let (kept, done) = (Kept::default(), Arc::new(AtomicBool::new(false)));
+        assert!(kept.hand_over(talk(&done)).is_err());
+        let ended = kept.offer();
+        assert!(ended.wait(Duration::ZERO).is_none());
+        assert!(kept.hand_over(talk(&done)).is_err());
+        let (older, newer) = (kept.offer(), kept.offer());
+        assert!(older.wait(Duration::ZERO).is_none());
+        assert!(kept.hand_over(talk(&done)).is_ok());
+        assert!(newer.wait(Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn an_attempt_is_carried_out_by_exactly_one_side_however_the_two_meet() {
+        for _ in 0..2000 {
+            let (kept, done) = (Kept::default(), Arc::new(AtomicBool::new(false)));
+            let offered = kept.offer();
+            let (took, given_back) = std::thread::scope(|scope| {
+                let waits = scope.spawn(|| offered.wait(Duration::from_micros(20)).is_some());
+                let given_back = kept.hand_over(talk(&done)).is_err();
+                (waits.join().expect("no panic"), given_back)
+            });
+            assert_ne!(took, given_back);
+        }
+    }
+}
