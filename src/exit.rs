@@ -35,27 +35,36 @@ impl Exit {
     }
 }
 
-/// The table as it is printed: code and meaning.
-pub const TABLE: &[(&str, &str)] = &[
-    ("0", "done"),
+/// A row of the table: code and meaning.
+pub type Row = (&'static str, &'static str);
+
+pub(crate) const DONE: Row = ("0", "done");
+pub(crate) const USAGE: Row = (
+    "2",
+    "wrong usage, such as a key, ttl or fence that is not valid; nothing was changed",
+);
+pub(crate) const UNAVAILABLE: Row = (
+    "69",
+    "the database can't be reached, did not answer in time, or refused; the message says which",
+);
+pub(crate) const LOST: Row = ("76", "the caller has lost the lease, or never had it");
+pub(crate) const FAILED: Row = ("125", "lease itself failed");
+
+/// The table as README.md and lease(1) print it. The pages of the verbs have only the rows that the verb needs.
+pub const TABLE: &[Row] = &[
+    DONE,
     (
         "1",
         "status --exit-code: a named key is not held; history --overdue: a key is overdue",
     ),
-    (
-        "2",
-        "wrong usage, such as a key, ttl or fence that is not valid; nothing was changed",
-    ),
-    (
-        "69",
-        "the database can't be reached, did not answer in time, or refused; the message says which",
-    ),
+    USAGE,
+    UNAVAILABLE,
     (
         "75",
         "not now: someone else holds the lease, the key is cooling, or the run is not due (--once-per); -E sets another code",
     ),
-    ("76", "the caller has lost the lease, or never had it"),
-    ("125", "lease itself failed"),
+    LOST,
+    FAILED,
     ("126", "run: the command was found but can't be executed"),
     ("127", "run: the command was not found"),
     (

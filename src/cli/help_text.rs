@@ -5,10 +5,12 @@
 //! |---|---|
 //! | here | which page has which sections, and the layout of `--help` |
 //! | `lease`, and a file for each verb | the page |
+//! | `events` | the messages of `run` as JSON |
 //! | `term` | what the pages of `claim` and `renew` have in common |
 //! | `section` | what a page consists of, and the sections that every page has |
 
 mod claim;
+mod events;
 mod history;
 mod init;
 mod lease;
@@ -96,6 +98,42 @@ fn wrapped(head: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const VERBS: [&str; 9] = [
+        "lease", "run", "claim", "renew", "release", "status", "history", "purge", "init",
+    ];
+
+    fn commands(verb: &str) -> impl Iterator<Item = &'static str> {
+        let blocks = sections(verb).iter().flat_map(|section| section.blocks);
+        blocks.filter_map(|block| match block {
+            Block::Code(code) => Some(*code),
+            Block::Text(_) | Block::Terms(_) => None,
+        })
+    }
+
+    /// clap would break them in two.
+    #[test]
+    fn no_command_is_wider_than_the_help() {
+        for verb in VERBS {
+            for line in commands(verb).flat_map(str::lines) {
+                assert!(line.chars().count() + 6 <= WIDTH, "{verb}: {line}");
+            }
+        }
+    }
+
+    /// cron's own PATH is /usr/bin:/bin.
+    #[test]
+    fn a_crontab_line_comes_with_a_path_on_which_cron_finds_lease() {
+        let is_of_cron = |line: &str| line.starts_with(|c: char| c == '*' || c.is_ascii_digit());
+        let mut count = 0;
+        for code in VERBS.into_iter().flat_map(commands) {
+            if code.lines().any(is_of_cron) {
+                assert!(code.starts_with("PATH=/usr/local/bin:"), "{code}");
+                count += 1;
+            }
+        }
+        assert!(count >= 5, "{count}");
+    }
 
     #[test]
     fn the_continuation_lines_of_a_meaning_are_indented_below_it() {

@@ -1,12 +1,14 @@
 //! `lease claim`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use pglease::cli::help_text::{self, Block};
 
 use crate::support::job::around;
 use crate::support::table::{change, delete};
-use crate::support::{Lease, Output, key, shared, until};
+use crate::support::{Lease, Output, key, programs, shared, skip, until};
 use crate::{claimed, column, fields, lease, left_of, term, with_term};
 
 #[test]
@@ -334,4 +336,36 @@ fn a_claim_of_a_named_holder_tells_a_new_term_from_one_that_it_had() {
     let held = term(&second.stdout);
     let renewed = with_term("renew", &held).output().expect_code(0).stdout;
     assert!(!renewed.contains("LEASE_NEW"), "{renewed}");
+}
+
+#[test]
+fn the_script_of_the_manual_records_its_exit_code_and_releases_however_it_ends() {
+    let page = help_text::sections("claim");
+    let script = page.iter().flat_map(|section| section.blocks);
+    let script = script.filter_map(|block| match block {
+        Block::Code(code) if code.contains("trap ") => Some(*code),
+        Block::Code(_) | Block::Text(_) | Block::Terms(_) => None,
+    });
+    let script = script.collect::<Vec<_>>().concat();
+    assert!(script.contains("./second-half"), "{script}");
+    let directory = Path::new(programs::lease()).parent().expect("a directory");
+    for shell in ["dash", "bash"] {
+        let Some(shell) = programs::find(shell) else {
+            skip(shell);
+            continue;
+        };
+        for (end, code) in [("true", 0), ("exit 7", 7), ("kill -TERM $$; sleep 0", 143)] {
+            let key = key();
+            let script = format!("PATH={}:$PATH\n{script}", directory.display())
+                .replace("nightly", &key)
+                .replace("./first-half", "true")
+                .replace("./second-half", end);
+            let call = Lease::program(&shell).args(["-c", &script]).on(shared());
+            call.output().expect_code(code);
+            let runs = lease(&["history", "--format", "json", &key]).output();
+            let runs: serde_json::Value = serde_json::from_str(&runs.stdout).expect("JSON");
+            assert_eq!(runs[0]["exit_code"], code, "{runs}");
+            assert_eq!(runs[0]["ended"], "released", "{runs}");
+        }
+    }
 }

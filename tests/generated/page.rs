@@ -23,6 +23,7 @@ pub(super) fn page(command: &Command, verb: &str) -> Vec<u8> {
         .display_name(title)
         .after_long_help("")
         .after_help("");
+    let command = without_what_the_name_says(command);
     let man = Man::new(command);
     let mut out = Vec::new();
     // clap leaves out an empty date, and what follows it then takes its place.
@@ -34,8 +35,11 @@ pub(super) fn page(command: &Command, verb: &str) -> Vec<u8> {
     out.extend(heading.into_bytes());
     man.render_name_section(&mut out).expect("memory");
     out.extend(synopsis(&whole, verb).into_bytes());
-    man.render_description_section(&mut out).expect("memory");
-    man.render_options_section(&mut out).expect("memory");
+    let mut known = Vec::new();
+    man.render_description_section(&mut known).expect("memory");
+    man.render_options_section(&mut known).expect("memory");
+    let known = String::from_utf8(known).expect("UTF-8");
+    out.extend(bold_for_backticks(&known).into_bytes());
     if verb == "lease" {
         man.render_subcommands_section(&mut out).expect("memory");
     }
@@ -74,6 +78,30 @@ pub(super) fn page(command: &Command, verb: &str) -> Vec<u8> {
     roff.control("SH", ["SEE ALSO"])
         .text([roman(others.join(", "))]);
     roff.to_writer(&mut out).expect("memory");
+    out
+}
+
+/// The first paragraph of a description is the line that the section NAME has already.
+fn without_what_the_name_says(command: Command) -> Command {
+    let text = command.get_long_about().map(ToString::to_string);
+    match text.as_deref().and_then(|text| text.split_once("\n\n")) {
+        Some((_, rest)) => {
+            let rest = rest.to_owned();
+            command.long_about(rest)
+        }
+        None => command,
+    }
+}
+
+/// `--help` marks what is typed by backticks, a man page by bold letters.
+fn bold_for_backticks(roff: &str) -> String {
+    let mut out = String::new();
+    for (place, part) in roff.split('`').enumerate() {
+        if place > 0 {
+            out += if place % 2 == 1 { "\\fB" } else { "\\fR" };
+        }
+        out += part;
+    }
     out
 }
 

@@ -1,12 +1,13 @@
 //! The page of `lease claim`.
 
-use super::section::{Block, EXIT, Section, VARIABLES};
+use super::section::{Block, COMMON_VARIABLES, EMPTY_VARIABLES, Section, TTL};
 use super::term;
+use crate::exit;
 
 /// What a claim adds to the fields of a term.
 const NEW_FIELD: &[(&str, &str)] = &[(
     "new",
-    "true if this claim began the term, false if the holder of --holder held the lease already and the claim extended it; LEASE_NEW is 1 or 0 in the shell format",
+    "true if this claim began a new term; false if the holder of --holder had the lease already, and the claim extended it; LEASE_NEW is 1 or 0 in the shell format",
 )];
 
 pub(super) const CLAIM: &[Section] = &[
@@ -14,10 +15,10 @@ pub(super) const CLAIM: &[Section] = &[
         title: "EXAMPLES",
         blocks: &[
             Block::Text(
-                "A whole script. Claim in one step and eval in the next: eval \"$(lease claim nightly)\" would go on without a lease if the claim failed, because eval of nothing succeeds. The traps for HUP, INT and TERM are for dash, which otherwise skips the EXIT trap.",
+                "A whole script. Claim in one step and eval in the next: eval \"$(lease claim nightly)\" would go on without a lease if the claim failed. The script releases the lease however it ends, and the history shows its exit code. dash needs the traps for HUP, INT and TERM, because it does not run the EXIT trap after a signal.",
             ),
             Block::Code(
-                "term=$(lease claim --ttl 5m nightly) || exit\neval \"$term\"\ntrap 'lease release' EXIT\ntrap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM\n./first-half\nlease renew --ttl 5m >/dev/null || exit\n./second-half",
+                "term=$(lease claim --ttl 5m nightly) || exit\neval \"$term\"\ntrap 'lease release --job-code $?' EXIT\ntrap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM\n./first-half\nlease renew --ttl 5m >/dev/null || exit\n./second-half",
             ),
         ],
     },
@@ -30,11 +31,30 @@ pub(super) const CLAIM: &[Section] = &[
             Block::Terms(term::FIELDS),
             Block::Terms(NEW_FIELD),
             Block::Text(
-                "Two processes that claim with the same --holder, such as a host name, both get the lease. Only the one that finds new has begun the term. If the database lost the answer to a first try, the second try cannot tell, and the claim is not called new.",
+                "Two processes that claim with the same --holder, such as a host name, both get the lease. new is true only for the one that began the term. It is false for both if the answer to a first try was lost and lease tried again.",
             ),
         ],
     },
     term::SLOW,
-    VARIABLES,
-    EXIT,
+    Section {
+        title: "ENVIRONMENT",
+        blocks: &[COMMON_VARIABLES, Block::Terms(&[TTL]), EMPTY_VARIABLES],
+    },
+    Section {
+        title: "EXIT STATUS",
+        blocks: &[Block::Terms(&[
+            exit::DONE,
+            exit::USAGE,
+            exit::UNAVAILABLE,
+            (
+                "75",
+                "not now: someone else holds the lease, or the key is cooling; -E sets another code",
+            ),
+            (
+                "76",
+                "the lease was lost before claim could print it; see SLOW ANSWERS",
+            ),
+            exit::FAILED,
+        ])],
+    },
 ];

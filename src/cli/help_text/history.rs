@@ -1,6 +1,7 @@
 //! The page of `lease history`.
 
-use super::section::{Block, EXIT, Section, VARIABLES};
+use super::section::{Block, COMMON_VARIABLES, EMPTY_VARIABLES, Section};
+use crate::exit;
 
 pub(super) const HISTORY: &[Section] = &[
     Section {
@@ -14,7 +15,7 @@ pub(super) const HISTORY: &[Section] = &[
                 ),
                 (
                     "TOOK",
-                    "the time from the grant to the end; a dash if the holder vanished, since nobody knows when",
+                    "the time from the grant to the end; a dash if the holder vanished, because nobody knows when",
                 ),
                 ("HOLDER", "the holder"),
                 (
@@ -119,10 +120,10 @@ pub(super) const HISTORY: &[Section] = &[
         title: "THE HISTORY",
         blocks: &[
             Block::Text(
-                "A trigger on the lease table writes one row for each term into the table public.lease_history. So other programs that share the table, and statements by hand, are recorded too. If the history cannot be written, lease warns once, and the lease is not affected.",
+                "A trigger on the lease table writes one row for each term into the table public.lease_history. So it also records other programs that share the table, and statements by hand. If the history cannot be written, lease warns once, and the lease is not affected.",
             ),
             Block::Text(
-                "The first claim creates the history together with the lease table. For a lease table that existed before, its owner runs lease init. Rows are kept for 90 days (lease init --keep-history); older ones of a key are removed when it is claimed, a few at a time. The last success of a key is always kept.",
+                "The first claim creates the history together with the lease table. If the lease table is older, its owner runs lease init to add the history. Rows are kept for 90 days (lease init --keep-history). Each claim of a key removes a few of its older rows. The last success of a key is always kept.",
             ),
         ],
     },
@@ -136,11 +137,36 @@ pub(super) const HISTORY: &[Section] = &[
             Block::Text("Which nights are missing?"),
             Block::Code("lease history --chart --since 7d"),
             Block::Text(
-                "Alert if a job has not succeeded for 26 hours. cron mails the output of this line. There is none if all is well. It also finds a job that hangs, while its other runs are skipped:",
+                "Alert if a job has not succeeded for 26 hours, also because a run hangs and all others are skipped. cron mails the output, and there is none if all is well:",
             ),
-            Block::Code("0 9 * * *  lease history --overdue 26h nightly backup"),
+            Block::Code(
+                "PATH=/usr/local/bin:/usr/bin:/bin\n0 9 * * *  lease history --overdue 26h nightly backup",
+            ),
         ],
     },
-    VARIABLES,
-    EXIT,
+    Section {
+        title: "ENVIRONMENT",
+        blocks: &[
+            COMMON_VARIABLES,
+            Block::Terms(&[
+                ("TZ", "the time zone of the printed times"),
+                ("NO_COLOR", "no colours, if it is set and not empty"),
+                (
+                    "LC_ALL, LC_CTYPE, LANG",
+                    "whether --chart may draw with UTF-8",
+                ),
+            ]),
+            EMPTY_VARIABLES,
+        ],
+    },
+    Section {
+        title: "EXIT STATUS",
+        blocks: &[Block::Terms(&[
+            exit::DONE,
+            ("1", "with --overdue: a key is overdue"),
+            exit::USAGE,
+            exit::UNAVAILABLE,
+            exit::FAILED,
+        ])],
+    },
 ];

@@ -9,23 +9,25 @@ pub(super) const PURGE: &[Section] = &[
             Block::Text("See what would be removed, and then remove it:"),
             Block::Code("lease purge --older-than 90d --dry-run\nlease purge --older-than 90d"),
             Block::Text("A crontab line for keys with a date in their names:"),
-            Block::Code("30 5 * * 0  lease purge -q --older-than 30d 'import-*'"),
+            Block::Code(
+                "PATH=/usr/local/bin:/usr/bin:/bin\n30 5 * * 0  lease purge -q --older-than 30d 'import-*'",
+            ),
         ],
     },
     Section {
         title: "WHAT IS REMOVED",
         blocks: &[
             Block::Text(
-                "A key is removed if it is free or expired, and if its last term ended longer ago than --older-than, by the server's clock. --hold-at-least counts as part of the term. All runs of the key go with it, also its last success. The history of a key whose row was deleted goes in the same way.",
+                "A key is removed if it is free or expired, and if its last term ended longer ago than --older-than, by the server's clock. --hold-at-least counts as part of the term. Its history is removed with it. The history of a key whose row was deleted is removed in the same way.",
             ),
             Block::Text(
-                "Fences still grow. The next claim of a removed key takes its fence from the server's clock, so purge keeps a key whose fence is newer than --older-than, and says so. That can happen after the clock was set back. A clock that is set back after a purge, by more than --older-than, can make the fence of a removed key go down. purge refuses a table whose fences have a default that does not follow the clock.",
+                "The fence of a removed key still grows, because the next claim takes it from the server's clock. If the clock was set back, a fence can be newer than --older-than. purge keeps such a key and says so. If the clock is set back after a purge by more than --older-than, the fence of a removed key can go down. purge refuses a table in which the default of fence does not follow the clock.",
             ),
             Block::Text(
                 "purge may run at any time. It works in short transactions of at most 500 keys, and skips a key that somebody is claiming. If it is interrupted, some keys are removed and the others are as before; run it again.",
             ),
             Block::Text(
-                "lease history --overdue reports a removed key only if it is named in full. Choose --older-than longer than the time between two runs of any job, and longer than any --once-per: the last success is removed too.",
+                "The last success of a key is removed too. So --older-than must be longer than the time between two runs of any job, and longer than any --once-per. lease history --overdue reports a removed key only if it is named in full.",
             ),
         ],
     },
@@ -38,7 +40,7 @@ pub(super) const PURGE: &[Section] = &[
     Section {
         title: "PRIVILEGES",
         blocks: &[Block::Text(
-            "Run purge as the owner of the lease table. The role needs SELECT, UPDATE and DELETE on the lease table and on its history, and lease init takes the last two on the history away from every other role. --dry-run needs only SELECT.",
+            "Run purge as the owner of the lease table. It needs SELECT, UPDATE and DELETE on the lease table and on its history, and lease init makes sure that only the owner may change the history. --dry-run needs only SELECT.",
         )],
     },
     VARIABLES,

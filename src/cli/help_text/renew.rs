@@ -1,7 +1,8 @@
 //! The page of `lease renew`.
 
-use super::section::{Block, EXIT, Section, VARIABLES};
+use super::section::{Block, COMMON_VARIABLES, EMPTY_VARIABLES, Section, TTL};
 use super::term;
+use crate::exit;
 
 pub(super) const RENEW: &[Section] = &[
     Section {
@@ -15,16 +16,13 @@ pub(super) const RENEW: &[Section] = &[
         title: "HOW THE EXPIRY MOVES",
         blocks: &[
             Block::Text(
-                "--ttl sets the expiry to that long from now, even if this shortens it. Without --ttl, the expiry is LEASE_TTL (or 60s) from now, or stays as it is if that is later. A claim with --holder by the current holder follows the same rules.",
+                "With --ttl, the lease expires that long from now, even if it had more time left. Without --ttl, it expires LEASE_TTL (or 60s) from now, and keeps the time that it has left if that is more. A claim with --holder by the current holder follows the same rules.",
             ),
             Block::Text(
-                "Only a lease that has not expired can be renewed. After a failed renewal the old expiry still counts, unless the exit code is 76.",
+                "Only a lease that has not expired can be renewed. If renew exits 76, the lease is lost: stop. After any other failure the lease still has the time that it had, and you can try again.",
             ),
             Block::Text(
-                "Nothing renews the lease of a script by itself, and nothing stops the script when the lease is lost. Use lease run where you can.",
-            ),
-            Block::Text(
-                "A job under lease run does not need renew, because lease run renews for it. If the job renews its lease anyway, the next heartbeat sets the expiry back to the ttl of the run. If the job gives a --ttl that ends before the next heartbeat, the lease is lost and the job is stopped. If lease is killed before the next heartbeat, the expiry stays as the job has set it.",
+                "A job under lease run does not need renew. If it renews the lease anyway, the next heartbeat sets the expiry back to the ttl of the run. If the --ttl ends before the next heartbeat, the lease is lost and the job is stopped. If lease is killed before the next heartbeat, the expiry stays as the job has set it.",
             ),
         ],
     },
@@ -38,6 +36,28 @@ pub(super) const RENEW: &[Section] = &[
         ],
     },
     term::SLOW,
-    VARIABLES,
-    EXIT,
+    Section {
+        title: "ENVIRONMENT",
+        blocks: &[
+            COMMON_VARIABLES,
+            Block::Terms(&[
+                TTL,
+                (
+                    "LEASE_KEY, LEASE_HOLDER, FENCE",
+                    "the term to renew; see KEY, --holder and --fence",
+                ),
+            ]),
+            EMPTY_VARIABLES,
+        ],
+    },
+    Section {
+        title: "EXIT STATUS",
+        blocks: &[Block::Terms(&[
+            exit::DONE,
+            exit::USAGE,
+            exit::UNAVAILABLE,
+            exit::LOST,
+            exit::FAILED,
+        ])],
+    },
 ];

@@ -22,8 +22,8 @@ pub struct Section {
     pub blocks: &'static [Block],
 }
 
-/// The variables that `lease` reads.
-const ENVIRONMENT: &[(&str, &str)] = &[
+/// The variables that every verb reads.
+const COMMON: &[exit::Row] = &[
     ("LEASE_DATABASE_URL", "the database; see --database-url"),
     ("LEASE_TABLE", "the table; see --table"),
     (
@@ -31,20 +31,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "the time limit of one database operation; see --db-timeout",
     ),
     (
-        "LEASE_TTL",
-        "the default ttl of run, claim and renew; see --ttl",
-    ),
-    (
         "LEASE_QUIET",
-        "errors only, unless it is 0, n, no, f, false or off; see --quiet",
-    ),
-    (
-        "LEASE_LOG_FORMAT",
-        "the format of the messages of run, text or json; see --log-format",
-    ),
-    (
-        "LEASE_KEY, LEASE_HOLDER, FENCE",
-        "the term that renew and release act on; claim prints them, and run sets them for its job",
+        "print errors only, unless the value is 0, n, no, f, false or off; see --quiet",
     ),
     (
         "PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSFILE, PGSERVICE, PGSSLMODE, ...",
@@ -52,16 +40,28 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
 ];
 
-pub(super) const EXIT: Section = Section {
-    title: "EXIT STATUS",
-    blocks: &[Block::Terms(exit::TABLE)],
-};
+pub(super) const TTL: exit::Row = ("LEASE_TTL", "the default of --ttl");
+pub(super) const LOG_FORMAT: exit::Row = ("LEASE_LOG_FORMAT", "the default of --log-format");
+
+/// What the pages of all verbs say about variables, after those of the verb itself.
+pub(super) const COMMON_VARIABLES: Block = Block::Terms(COMMON);
+pub(super) const EMPTY_VARIABLES: Block = Block::Text(
+    "LEASE_* and FENCE variables that are set but empty count as unset. PG* variables follow libpq: some of them, such as PGSERVICE and PGSSLMODE, must not be empty.",
+);
+
+/// The section of a verb without variables of its own.
 pub(super) const VARIABLES: Section = Section {
     title: "ENVIRONMENT",
-    blocks: &[
-        Block::Terms(ENVIRONMENT),
-        Block::Text(
-            "LEASE_* and FENCE variables that are set but empty count as unset. PG* variables follow libpq: some of them, such as PGSERVICE and PGSSLMODE, must not be empty.",
-        ),
-    ],
+    blocks: &[COMMON_VARIABLES, EMPTY_VARIABLES],
+};
+
+/// The section of a verb that only reads or writes the table.
+pub(super) const EXIT: Section = Section {
+    title: "EXIT STATUS",
+    blocks: &[Block::Terms(&[
+        exit::DONE,
+        exit::USAGE,
+        exit::UNAVAILABLE,
+        exit::FAILED,
+    ])],
 };

@@ -1,6 +1,7 @@
 //! The page of `lease status`.
 
-use super::section::{Block, EXIT, Section, VARIABLES};
+use super::section::{Block, Section, VARIABLES};
+use crate::exit;
 
 pub(super) const STATUS: &[Section] = &[
     Section {
@@ -13,7 +14,7 @@ pub(super) const STATUS: &[Section] = &[
             ),
             (
                 "cooling",
-                "released, but kept closed by --hold-at-least until it expires",
+                "released, but kept closed by --hold-at-least; EXPIRES IN says for how long",
             ),
             ("free", "released, or never claimed"),
         ])],
@@ -29,7 +30,7 @@ pub(super) const STATUS: &[Section] = &[
                 ("STATE", "see STATES"),
                 (
                     "HOLDER",
-                    "the holder; in state expired, the holder that vanished",
+                    "the holder; in the state expired, the holder that vanished",
                 ),
                 (
                     "FENCE",
@@ -37,11 +38,11 @@ pub(super) const STATUS: &[Section] = &[
                 ),
                 (
                     "HELD FOR",
-                    "how long the holder has had the lease; in state expired, how long it had it until the expiry",
+                    "how long the holder has had the lease; in the state expired, how long it had the lease",
                 ),
                 (
                     "EXPIRES IN",
-                    "the time until the expiry; in state expired, how long ago that was",
+                    "the time until the expiry; in the state expired, how long ago that was",
                 ),
                 (
                     "LAST RUN",
@@ -49,7 +50,7 @@ pub(super) const STATUS: &[Section] = &[
                 ),
             ]),
             Block::Text(
-                "A dash means that there is no such value. All times are by the server's clock. A missing table counts as a table without leases. status needs only SELECT on the table, and works on a standby.",
+                "A dash means that there is no such value. All times are by the server's clock. If there is no lease table, there are no leases. status needs only SELECT on the table, and works on a standby.",
             ),
         ],
     },
@@ -60,7 +61,7 @@ pub(super) const STATUS: &[Section] = &[
                 "If the table is wider than the terminal, long keys and holders are shortened and end with an ellipsis. In a pipe or a file they are always whole.",
             ),
             Block::Text(
-                "With --watch, the table is shown on the alternate screen. The first line names the server that answered, the database, and the local time of the answer. If there are more keys than lines, the last line says how many are not shown. If the leases cannot be read, the reason is shown above the table of the last answer, and the watch goes on. A failure that waiting cannot mend ends it with exit code 69.",
+                "With --watch, the table is shown on the alternate screen. The first line names the server that answered, the database, and the local time of the answer. If there are more keys than lines, the last line says how many are not shown. If the leases cannot be read, the reason is shown above the last table, and the watch goes on. It ends with exit code 69 if waiting cannot help, for example if the password is wrong.",
             ),
             Block::Text(
                 "The keys q and Ctrl-C end the watch and restore the terminal; so do HUP, INT and TERM. The exit code is then 0. In the background, the watch draws nothing and waits.",
@@ -133,11 +134,11 @@ pub(super) const STATUS: &[Section] = &[
                 ),
                 (
                     "lease_last_run_exit_code",
-                    "the exit code of the last run, 128 + n after signal n; no sample while it runs, or if it is unknown",
+                    "the exit code of the last run, or 128 + n after signal n; no sample while it runs, or if it is unknown",
                 ),
             ]),
             Block::Text(
-                "The collector does not read a file that is being written, if its name does not end with .prom. So write to another name and rename the file, as below. If the database is unreachable, the old file stays: alert on the age of node_textfile_mtime_seconds.",
+                "The collector reads only files whose names end with .prom. So write to another name and rename the file when it is complete, as below. If the database is unreachable, the old file stays: alert on the age of node_textfile_mtime_seconds.",
             ),
         ],
     },
@@ -148,12 +149,23 @@ pub(super) const STATUS: &[Section] = &[
             Block::Code("lease status -q --exit-code nightly"),
             Block::Text("The keys of one service, as JSON:"),
             Block::Code("lease status --format json 'billing-*'"),
-            Block::Text("For Prometheus, a crontab line that replaces the file in one step:"),
+            Block::Text(
+                "For Prometheus, a script to be run by cron, which replaces the file in one step:",
+            ),
             Block::Code(
-                "* * * * *  cd /var/lib/prometheus/node-exporter && lease status --format openmetrics >lease.new && mv lease.new lease.prom",
+                "cd /var/lib/prometheus/node-exporter &&\n    lease status --format openmetrics >lease.new &&\n    mv lease.new lease.prom",
             ),
         ],
     },
     VARIABLES,
-    EXIT,
+    Section {
+        title: "EXIT STATUS",
+        blocks: &[Block::Terms(&[
+            exit::DONE,
+            ("1", "with --exit-code: a named key is not held"),
+            exit::USAGE,
+            exit::UNAVAILABLE,
+            exit::FAILED,
+        ])],
+    },
 ];

@@ -17,7 +17,7 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "expires_in_ms",
-        "milliseconds from the printing to the expiry; never too many, because the ttl counts from when the request was sent",
+        "the milliseconds that are left when the answer is printed; the ttl counts from when the request was sent",
     ),
 ];
 
@@ -25,10 +25,10 @@ pub(super) const SLOW: Section = Section {
     title: "SLOW ANSWERS",
     blocks: &[
         Block::Text(
-            "The time of a lease counts from when the request was sent. If the lease has almost expired when the answer comes, claim and renew ask once more. If the second answer is late too (69), or the lease is lost by then (76), they print nothing.",
+            "The ttl counts from when the request was sent. If the lease has almost expired when the answer comes, claim and renew ask once more. If the second answer is late too, they exit 69. If the lease is lost by then, they exit 76. In both cases they print nothing.",
         ),
         Block::Text(
-            "After that, nothing watches the clock for the script. If the script is suspended, the lease may have expired when it goes on. The same can happen if lease is suspended after its last look at the clock. Only a fence check refuses what the script writes then; see lease-fencing(7).",
+            "After that, nothing watches the clock for the script. If the script or lease itself is suspended, the lease may have expired when it goes on. Only a fence check refuses what the script writes then; see lease-fencing(7).",
         ),
     ],
 };
