@@ -258,7 +258,7 @@ pub fn too_slow(what: &str, ttl: Ttl, fate: &str) -> ReportedError {
     ReportedError {
         exit: Exit::Unavailable,
         text: format!(
-            "{what}: the database is too slow for --ttl {}, or lease was stopped: the lease had almost expired when it could be printed (give a longer --ttl); {fate}",
+            "{what}: the database is too slow for --ttl {}, or lease was stopped; the lease had almost expired before it was printed (give a longer --ttl); {fate}",
             timing::human(ttl.get()),
         ),
     }

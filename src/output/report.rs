@@ -63,7 +63,7 @@ fn text(report: &Report, key: &str, plan: &Plan, culprit: Option<&Culprit>) -> (
         ),
         Report::HeldByOuterRun => (
             format!(
-                "cannot claim {key}: the run or script that this command is inside holds it already"
+                "cannot claim {key}: it is held by the run or script that started this command"
             ),
             Level::Error,
         ),
@@ -154,7 +154,7 @@ fn text(report: &Report, key: &str, plan: &Plan, culprit: Option<&Culprit>) -> (
         ),
         Report::Unprotected(failure) => (
             format!(
-                "cannot start a watchdog for {key}: {failure}; the job must not run without one"
+                "cannot start a watchdog for {key}: {failure}; the job does not run without one"
             ),
             Level::Error,
         ),

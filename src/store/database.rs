@@ -119,7 +119,7 @@ impl Store {
                 && !has_warned.swap(true, Ordering::SeqCst)
             {
                 warning(&format!(
-                    "{}; the lease is not affected, but the history does not show what happens now, and --once-per does not know of it (if the history is missing, `lease init` repairs it)",
+                    "{}; the lease is not affected, but the history is incomplete, and --once-per does not see what is missing (if the history does not exist, `lease init` creates it)",
                     one_line(notice.message())
                 ));
             }

@@ -129,7 +129,7 @@ impl Failure {
         if let Some(place) = inside(db) {
             fault = Fault::Refused;
             advice = Some(format!(
-                "the error comes from a trigger, a policy or the like on the table: {place}"
+                "the error comes from a trigger, a policy or another object of the table: {place}"
             ));
         }
         if is_row_security(db) {

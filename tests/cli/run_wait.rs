@@ -68,7 +68,7 @@ fn a_run_inside_its_own_run_is_reported_and_never_waits() {
         assert_eq!(out.stdout, "");
         assert!(
             out.stderr.contains(&format!(
-                "cannot claim {key}: the run or script that this command is inside holds it already"
+                "cannot claim {key}: it is held by the run or script that started this command"
             )),
             "{out}"
         );

@@ -49,7 +49,7 @@ const EVENTS: &[(&str, &str)] = &[
     ),
     (
         "heartbeat_failed, watchdog_failed",
-        "the job is stopped; reason",
+        "the heartbeat or the watchdog could not be started; reason",
     ),
     (
         "watchdog_replaced",

@@ -69,7 +69,7 @@ pub(super) fn describe(
     }
     if let CertificateError::Expired | CertificateError::ExpiredContext { .. } = error {
         return format!(
-            "the server's certificate, or one of its authorities' certificates, has expired (its own date is {})",
+            "the server's certificate, or one of its authorities' certificates, has expired (the server's own is valid until {})",
             about.validity.not_after
         );
     }
