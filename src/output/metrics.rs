@@ -79,14 +79,13 @@ const GAUGES: [Gauge; 8] = [
 fn row(shown: &Shown) -> Option<&Row> {
     match shown {
         Shown::Row(row, _) => Some(row),
-        Shown::NoRow(_) => None,
+        Shown::NoRow(..) => None,
     }
 }
 
 fn last(shown: &Shown) -> Option<&LastRun> {
     match shown {
-        Shown::Row(_, last) => last.as_deref(),
-        Shown::NoRow(_) => None,
+        Shown::Row(_, last) | Shown::NoRow(_, last) => last.as_deref(),
     }
 }
 

@@ -14,8 +14,8 @@ use crate::record::LastRun;
 pub enum Shown {
     /// The row, and the last run of its key, if that is known.
     Row(Row, Option<Box<LastRun>>),
-    /// A free key without a row.
-    NoRow(String),
+    /// A free key without a row, and its last run, if that is known.
+    NoRow(String, Option<Box<LastRun>>),
 }
 
 impl Shown {
@@ -24,7 +24,7 @@ impl Shown {
     pub fn key(&self) -> &str {
         match self {
             Self::Row(row, _) => &row.key,
-            Self::NoRow(key) => key,
+            Self::NoRow(key, _) => key,
         }
     }
 
@@ -33,7 +33,7 @@ impl Shown {
     pub const fn is_held(&self) -> bool {
         match self {
             Self::Row(row, _) => matches!(row.state, LeaseState::Held(_)),
-            Self::NoRow(_) => false,
+            Self::NoRow(..) => false,
         }
     }
 }
@@ -85,7 +85,11 @@ fn text(shown: &[Shown], lines: Lines) -> String {
 }
 
 fn line(shown: &Shown) -> [String; 7] {
-    let Shown::Row(row, last) = shown else {
+    let (Shown::Row(_, last) | Shown::NoRow(_, last)) = shown;
+    let last = last
+        .as_ref()
+        .map_or(NOTHING.to_owned(), |last| last_run(&last.run));
+    let Shown::Row(row, _) = shown else {
         let nothing = NOTHING.to_owned();
         return [
             escape(shown.key()),
@@ -93,8 +97,8 @@ fn line(shown: &Shown) -> [String; 7] {
             nothing.clone(),
             nothing.clone(),
             nothing.clone(),
-            nothing.clone(),
             nothing,
+            last,
         ];
     };
     // With an expiry of "-infinity" it is unknown how long the lease was held, and how long ago it expired.
@@ -121,8 +125,7 @@ fn line(shown: &Shown) -> [String; 7] {
         row.fence.to_string(),
         held_for,
         expires_in,
-        last.as_ref()
-            .map_or(NOTHING.to_owned(), |last| last_run(&last.run)),
+        last,
     ]
 }
 
@@ -142,8 +145,14 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn of(shown: &'a Shown) -> Self {
+        let (Shown::Row(_, last) | Shown::NoRow(_, last)) = shown;
+        let last_run = last.as_ref().map(|last| RunJson::of(&last.run));
+        let last_success = last
+            .as_ref()
+            .and_then(|last| last.last_success)
+            .map(|at| at.to_string());
         match shown {
-            Shown::Row(row, last) => Line {
+            Shown::Row(row, _) => Line {
                 key: &row.key,
                 state: row.state.word(),
                 holder: row.holder(),
@@ -153,13 +162,10 @@ impl<'a> Line<'a> {
                 expires_in_ms: row.expires_in_ms(),
                 // Null if there is no holder.
                 held_for_ms: row.holder().and_then(|_| row.held_for_ms()),
-                last_run: last.as_ref().map(|last| RunJson::of(&last.run)),
-                last_success: last
-                    .as_ref()
-                    .and_then(|last| last.last_success)
-                    .map(|at| at.to_string()),
+                last_run,
+                last_success,
             },
-            Shown::NoRow(key) => Line {
+            Shown::NoRow(key, _) => Line {
                 key,
                 state: LeaseState::Free.word(),
                 holder: None,
@@ -168,8 +174,8 @@ impl<'a> Line<'a> {
                 expires_at: None,
                 expires_in_ms: None,
                 held_for_ms: None,
-                last_run: None,
-                last_success: None,
+                last_run,
+                last_success,
             },
         }
     }
@@ -241,7 +247,7 @@ mod tests {
                 row("w", Some(-200_000)),
                 row("", Some(9_000)),
                 row("w", None),
-                Shown::NoRow("k".to_owned()),
+                Shown::NoRow("k".to_owned(), None),
             ],
             None,
         );
@@ -257,7 +263,7 @@ mod tests {
 
     #[test]
     fn json_has_null_where_there_is_nothing() {
-        let json = status_json(&[row("", Some(-5)), Shown::NoRow("k".to_owned())]);
+        let json = status_json(&[row("", Some(-5)), Shown::NoRow("k".to_owned(), None)]);
         let parsed: serde_json::Value = serde_json::from_str(&json).expect("valid JSON");
         assert_eq!(parsed[0]["holder"], serde_json::Value::Null);
         assert_eq!(parsed[0]["expires_in_ms"], -5);

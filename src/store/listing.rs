@@ -34,14 +34,32 @@ pub struct Listing<S> {
     pub no_table: Option<String>,
 }
 
+/// A row of the lease table, or a key that was named in full and has none.
+#[derive(Clone, Debug)]
+pub enum Listed {
+    /// The row.
+    Row(Row),
+    /// The key. It is free.
+    NoRow(String),
+}
+
+impl Listed {
+    fn key(&self) -> &str {
+        match self {
+            Self::Row(row) => &row.key,
+            Self::NoRow(key) => key,
+        }
+    }
+}
+
 impl Store {
-    /// The rows that match `patterns`, or all rows if there are none, sorted by key. `free`: rows of free keys too. A
-    /// missing table has no rows. With each row comes the last run of its key, if there is a history that this role may read.
-    /// Each attempt begins with a new sink, so that none has a row twice.
+    /// The rows that match `patterns`, or all rows if there are none, sorted by key; and the keys among the patterns that
+    /// have no row. `free`: rows of free keys too. A missing table has no rows. With each comes the last run of its key, if
+    /// there is a history that this role may read. Each attempt begins with a new sink, so that none has a row twice.
     ///
     /// # Errors
     /// When the database can't be reached, does not answer in time, or refuses.
-    pub fn status<S: Sink<(Row, Option<LastRun>)>>(
+    pub fn status<S: Sink<(Listed, Option<LastRun>)>>(
         &self,
         patterns: &[Pattern],
         free: bool,
@@ -59,10 +77,11 @@ impl Store {
             keeps_half: false,
         };
         let (plain, likes) = keys(patterns);
+        let named = named(patterns);
         let name = self.table.quoted();
         let answered = self.operate(&plan, interrupt, || {
             let statements = Arc::clone(&self.statements);
-            let (plain, likes) = (plain.clone(), likes.clone());
+            let (plain, likes, mut named) = (plain.clone(), likes.clone(), named.clone());
             let queries = Queries::new(&self.table).ok();
             let (name, mut rows) = (name.clone(), sink());
             move |client: &mut Client| {
@@ -81,11 +100,12 @@ impl Store {
                 loop {
                     let found = query(client, &format!("FETCH {BATCH} FROM leases"), &[])?;
                     let batch = found.iter().map(row).collect::<Result<Vec<Row>, _>>()?;
-                    let mut last = history.last_runs(client, &batch)?;
                     let is_last = batch.len() < BATCH;
-                    for row in batch {
-                        let last = last.remove(&row.key);
-                        rows.take((row, last));
+                    let listed = with_named(batch, &mut named, is_last);
+                    let mut last = history.last_runs(client, &listed)?;
+                    for one in listed {
+                        let last = last.remove(one.key());
+                        rows.take((one, last));
                     }
                     if is_last {
                         break;
@@ -102,15 +122,47 @@ impl Store {
             }
         });
         match answered {
-            Err(failure) if failure.fault == Fault::NoTable => Ok(Listing {
-                rows: sink(),
-                unsafe_default: false,
-                no_table: Some(self.table.shown()),
-            }),
+            Err(failure) if failure.fault == Fault::NoTable => {
+                let mut rows = sink();
+                for key in with_named(Vec::new(), &mut named.clone(), true) {
+                    rows.take((key, None));
+                }
+                Ok(Listing {
+                    rows,
+                    unsafe_default: false,
+                    no_table: Some(self.table.shown()),
+                })
+            }
             Err(failure) => Err(self.advise_grant(failure, "SELECT")),
             Ok(sent) => Ok(sent.answer),
         }
     }
+}
+
+/// The keys that are named in full, the last one first.
+fn named(patterns: &[Pattern]) -> Vec<String> {
+    let mut named: Vec<String> = patterns.iter().filter_map(|p| p.plain.clone()).collect();
+    named.sort_by(|a, b| b.cmp(a));
+    named.dedup();
+    named
+}
+
+/// Rows, and in their place the named keys that have none. Rows come by key, so a named key that would have come before a
+/// row has none. After the last row, no other key has one.
+fn with_named(batch: Vec<Row>, named: &mut Vec<String>, is_last: bool) -> Vec<Listed> {
+    let mut listed = Vec::with_capacity(batch.len());
+    for row in batch {
+        while let Some(key) = named.pop_if(|key| *key <= row.key) {
+            if key != row.key {
+                listed.push(Listed::NoRow(key));
+            }
+        }
+        listed.push(Listed::Row(row));
+    }
+    if is_last {
+        listed.extend(named.drain(..).rev().map(Listed::NoRow));
+    }
+    listed
 }
 
 /// The history beside the leases, as long as it can be read. One that was altered must not hide the leases.
@@ -132,12 +184,12 @@ impl History {
     fn last_runs(
         &mut self,
         client: &mut Client,
-        rows: &[Row],
+        listed: &[Listed],
     ) -> Result<HashMap<String, LastRun>, Failure> {
         let Some(queries) = &self.queries else {
             return Ok(HashMap::new());
         };
-        let keys: Vec<String> = rows.iter().map(|row| row.key.clone()).collect();
+        let keys: Vec<String> = listed.iter().map(|one| one.key().to_owned()).collect();
         match last_runs_if_readable(client, queries, &keys) {
             Ok(Some(last)) => Ok(last
                 .into_iter()

@@ -38,7 +38,7 @@ mod transaction;
 pub use self::database::{MessageSink, Reporter, Store};
 pub use self::failure::{Applied, Failure};
 pub use self::history::Wanted;
-pub use self::listing::Listing;
+pub use self::listing::{Listed, Listing};
 pub use self::outcome::Sink;
 pub use self::purge::{Purged, Unused};
 pub use self::transaction::Sent;

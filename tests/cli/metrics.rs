@@ -170,3 +170,43 @@ fn a_database_without_leases_has_gauges_without_samples() {
     );
     assert!(out.stdout.ends_with("# EOF\n"), "{out}");
 }
+
+#[test]
+fn a_named_key_without_a_row_shows_its_last_run_in_every_format() {
+    let (gone, never) = (key(), key());
+    lease(&["run", &gone, "--", "sh", "-c", "exit 3"])
+        .output()
+        .expect_code(3);
+    shared().psql(&format!(
+        "DELETE FROM public.lease WHERE key = {}",
+        literal(&gone)
+    ));
+    let (g, n) = (gone.as_str(), never.as_str());
+    for args in [&[g, n][..], &[n, g], &[g, n, "x*y"]] {
+        let out = lease(&["status"]).args(args).output().expect_code(0).stdout;
+        let line = |key: &str| {
+            out.lines()
+                .find(|line| line.starts_with(key))
+                .expect("a line")
+        };
+        assert!(line(&gone).contains("exit 3, "), "{out}");
+        assert!(line(&never).trim_end().ends_with(" -"), "{out}");
+        let json = lease(&["status", "--format", "json"]).args(args).output();
+        let json: serde_json::Value =
+            serde_json::from_str(&json.expect_code(0).stdout).expect("JSON");
+        let of = |key: &str| {
+            json.as_array()
+                .expect("an array")
+                .iter()
+                .find(|l| l["key"] == key)
+        };
+        let found = of(&gone).expect("an object");
+        assert_eq!(
+            (&found["state"], &found["last_run"]["exit_code"]),
+            (&"free".into(), &3.into())
+        );
+        assert!(of(&never).expect("an object")["last_run"].is_null());
+    }
+    let code = ("lease_last_run_exit_code".to_owned(), 3.0);
+    assert!(samples(&gone, &[&gone]).contains(&code));
+}

@@ -71,7 +71,7 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
             Kept::new(&view.patterns, Form::of(view.format))
         })
         .map_err(|f| anyhow::Error::new(f).context("cannot read the leases"))?;
-    let kept = listing.rows.finished();
+    let kept = listing.rows;
     let all_held = kept.all_held();
     if args.exit_code && common.quiet {
         // A monitor wants the exit code only.

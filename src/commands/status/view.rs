@@ -25,7 +25,7 @@ impl View {
         let flag = Some(interrupt.flag());
         let all = || Kept::new(&self.patterns, Form::All(Vec::new()));
         let listing = store.status(&self.patterns, self.free, flag, all)?;
-        let shown = match listing.rows.finished().form {
+        let shown = match listing.rows.form {
             Form::All(shown) => shown,
             Form::Lines(_) => Vec::new(),
         };
