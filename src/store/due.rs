@@ -43,14 +43,22 @@ impl Store {
             queries.shown,
             sql::quote(self.settings.user())
         );
+        let table = self.table.name().to_owned();
         let work = || {
             let (statements, key, holder) =
                 (Arc::clone(&self.statements), key.clone(), holder.clone());
-            let (queries, grant) = (queries.clone(), grant.clone());
+            let (queries, grant, table) = (queries.clone(), grant.clone(), table.clone());
             move |client: &mut Client| {
-                refuse_without_history(client, &queries, &grant)?;
+                let may_claim = refuse_without_history(client, &queries, &grant)?;
                 // A look first, so that a run that is not due writes nothing.
                 if let Some(success) = look(client, &queries, &key, period, None)?.success {
+                    // What stands in the way of a claim is told at once, not when the key is due.
+                    if !may_claim {
+                        return Err(Failure::new(
+                            Fault::Denied,
+                            format!("permission denied for table {table}"),
+                        ));
+                    }
                     return only_read(Claim::NotDue(success));
                 }
                 let claimed = outcome::claim(client, &statements, &key, &holder, extension)?;
@@ -129,13 +137,14 @@ fn since(now: ServerTime, earlier: ServerTime) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
+/// Answers whether this role may claim.
 fn refuse_without_history(
     client: &mut Client,
     queries: &Queries,
     grant: &str,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     match access(client, queries)? {
-        HistoryAccess::Readable => Ok(()),
+        HistoryAccess::Readable { may_claim } => Ok(may_claim),
         HistoryAccess::Denied => Err(needs_history(&format!(
             "this role may not read {} ({grant})",
             queries.shown

@@ -206,7 +206,10 @@ pub(super) fn likes(patterns: &[Pattern]) -> Option<Vec<String>> {
 /// What this role can do with the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HistoryAccess {
-    Readable,
+    Readable {
+        /// Whether it can also claim, as far as its rights to the lease table tell.
+        may_claim: bool,
+    },
     Denied,
     NoHistory,
     /// There is no lease table either.
@@ -227,7 +230,9 @@ pub(super) fn access(client: &mut Client, queries: &Queries) -> Result<HistoryAc
             cell::<Option<bool>>(row, "is_readable")?,
             cell(row, "has_leases")?,
         ) {
-            (Some(true), _) => HistoryAccess::Readable,
+            (Some(true), _) => HistoryAccess::Readable {
+                may_claim: cell::<Option<bool>>(row, "may_claim")? != Some(false),
+            },
             (Some(false), _) => HistoryAccess::Denied,
             (None, true) => HistoryAccess::NoHistory,
             (None, false) => HistoryAccess::NoTable,
@@ -241,8 +246,11 @@ pub(super) fn last_runs_if_readable(
     queries: &Queries,
     keys: &[String],
 ) -> Result<Option<Vec<LastRun>>, Failure> {
-    if access(client, queries)? != HistoryAccess::Readable {
-        return Ok(None);
+    match access(client, queries)? {
+        HistoryAccess::Readable { .. } => {}
+        HistoryAccess::Denied | HistoryAccess::NoHistory | HistoryAccess::NoTable => {
+            return Ok(None);
+        }
     }
     let keys = keys.to_vec();
     last_runs(client, queries, Some(&keys), None).map(Some)

@@ -195,3 +195,37 @@ fn a_period_that_is_none_is_refused() {
         says(&out, "lease: --once-per: ");
     }
 }
+
+#[test]
+fn a_role_that_may_not_claim_learns_it_before_the_job_is_due() {
+    let database = database(shared());
+    let url = shared().url_for("postgres", &database);
+    let role = format!("reads_{database}");
+    Lease::new(["run", "k", "--", "true"])
+        .url(&url)
+        .output()
+        .expect_code(0);
+    let job = ["run", "--once-per", "1h", "k", "--", "true"];
+    let as_role = || {
+        Lease::new(job)
+            .url(shared().url_for(&role, &database))
+            .output()
+    };
+    shared().psql_in(
+        &database,
+        &format!(
+            "CREATE ROLE {role} LOGIN; GRANT SELECT, UPDATE ON public.lease TO {role};
+             GRANT SELECT ON public.lease_history TO {role}"
+        ),
+    );
+    let out = as_role().expect_code(69);
+    says(&out, "permission denied for table lease (GRANT ");
+    // Rights on the columns are enough.
+    shared().psql_in(
+        &database,
+        &format!(
+            "GRANT INSERT (key, holder, fence, acquired_at, expires_at) ON public.lease TO {role}"
+        ),
+    );
+    as_role().expect_code(75);
+}
