@@ -6,7 +6,7 @@ use super::{Ending, print_or_leave, printed_or_left, store, verbosity};
 use crate::cli::{Common, History, HistoryFormat};
 use crate::exit::Exit;
 use crate::lease::Key;
-use crate::output::{self, Lines, Look, Overdue, Paper, Window};
+use crate::output::{self, Lines, Look, Overdue, Paper, Verbosity, Window};
 use crate::record::{LastRun, Run};
 use crate::sql::Pattern;
 use crate::store::{Failure, Sink, Store, Wanted};
@@ -37,6 +37,9 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
         let overdue = overdue(&store, &patterns, age).map_err(failed)?;
         if overdue.is_empty() && !is_json {
             return Ok(Ending::Exit(Exit::Done));
+        }
+        if !is_json {
+            warn_of_zone(verbosity);
         }
         print_or_leave(&if is_json {
             output::overdue_json(&overdue)
@@ -82,6 +85,9 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
         if lines.is_empty() && !is_json {
             verbosity.info("no runs");
         } else {
+            if !is_json {
+                warn_of_zone(verbosity);
+            }
             printed_or_left(lines.print())?;
         }
         return Ok(Ending::Exit(Exit::Done));
@@ -89,9 +95,19 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
     if is_empty && !is_json {
         verbosity.info("no runs");
     } else {
+        if !is_json {
+            warn_of_zone(verbosity);
+        }
         print_or_leave(&text)?;
     }
     Ok(Ending::Exit(Exit::Done))
+}
+
+/// Times are shown in UTC if this machine does not know the zone that TZ names.
+fn warn_of_zone(verbosity: Verbosity) {
+    if let Some(warning) = Look::warning() {
+        verbosity.info(warning);
+    }
 }
 
 /// Runs that are to be printed.

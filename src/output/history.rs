@@ -29,9 +29,19 @@ impl Look {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         Self {
-            zone: TimeZone::system(),
+            zone: local_zone().0,
             colour: std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb,
         }
+    }
+
+    /// What to say if this machine does not know the time zone that TZ names.
+    #[must_use]
+    pub fn warning() -> Option<String> {
+        let name = local_zone().1?;
+        Some(format!(
+            "this machine does not know the time zone \"{}\" of TZ; times are in UTC (check its name, and that tzdata is installed)",
+            escape(&name)
+        ))
     }
 
     /// Without colour, in this zone.
@@ -85,6 +95,18 @@ impl Look {
             | End::Lost(..)
             | End::Deleted(..)
             | End::Unknown => ended(&run.end),
+        }
+    }
+}
+
+/// The time zone of TZ, or else of this machine. With UTC instead of one that TZ names, and nobody knows, comes its name.
+pub(super) fn local_zone() -> (TimeZone, Option<String>) {
+    match TimeZone::try_system() {
+        Ok(zone) => (zone, None),
+        Err(_) => {
+            let name = std::env::var_os("TZ").filter(|name| !name.is_empty());
+            let name = name.map(|name| name.to_string_lossy().into_owned());
+            (TimeZone::UTC, name)
         }
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
+use super::history::local_zone;
 use super::width::{shorten, width, wrap};
 use super::{escape, print};
 use crate::process::{self, Size};
@@ -109,8 +109,13 @@ pub fn leave_screen() {
 /// The time of this machine, in the time zone of the person who watches (TZ).
 #[must_use]
 pub fn local_time() -> String {
-    let now = Timestamp::now().to_zoned_datetime(TimeZone::system());
-    now.strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+    let (zone, unknown) = local_zone();
+    let now = Timestamp::now().to_zoned_datetime(zone);
+    let mut time = now.strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
+    if unknown.is_some() {
+        time.push_str(" (TZ is unknown)");
+    }
+    time
 }
 
 /// The escape sequences and the text of one drawing. Each line is addressed, because a newline in the last one would move

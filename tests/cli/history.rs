@@ -425,3 +425,30 @@ fn a_role_without_a_right_on_the_history_is_told_which() {
     );
     Lease::new(["status"]).url(&url).output().expect_code(0);
 }
+
+#[test]
+fn a_time_zone_that_this_machine_does_not_know_is_told_once_and_times_are_in_utc() {
+    let key = key();
+    run(&key, "exit 0").output().expect_code(0);
+    for kind in [&[][..], &["--last"], &["--chart"]] {
+        let call = |zone: &str| {
+            let out = lease(&["history", &key]).args(kind).env("TZ", zone);
+            out.output().expect_code(0)
+        };
+        let out = call("Mars/Phobos");
+        assert!(out.stdout.contains(&key), "{out}");
+        assert_eq!(
+            out.stderr,
+            "lease: this machine does not know the time zone \"Mars/Phobos\" of TZ; times are in UTC (check its name, \
+             and that tzdata is installed)\n"
+        );
+        for known in ["UTC", "UTC0", "<+03>-3", ""] {
+            assert_eq!(call(known).stderr, "", "{known}");
+        }
+    }
+    let quiet = lease(&["-q", "history", &key]).env("TZ", "Mars/Phobos");
+    assert_eq!(quiet.output().expect_code(0).stderr, "");
+    // JSON is in UTC anyway.
+    let json = lease(&["history", "--format", "json", &key]).env("TZ", "Mars/Phobos");
+    assert_eq!(json.output().expect_code(0).stderr, "");
+}
