@@ -558,7 +558,7 @@ _lease() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 --database-url)

@@ -50,7 +50,8 @@ complete -c lease -n "__fish_lease_using_subcommand run" -l heartbeat -d 'Renew 
 complete -c lease -n "__fish_lease_using_subcommand run" -l grace -d 'Wait this long between TERM and KILL when stopping the job [default: ttl / 6, at most 10s, or less if --heartbeat leaves less room]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l on-loss -d 'Choose what happens to the job if the lease is lost' -r -f -a "stop\t'Stop the job and exit 76'
 continue\t'Report the loss; the job runs on without the lease'"
-complete -c lease -n "__fish_lease_using_subcommand run" -l log-format -d 'Write the messages of lease to stderr in this format: text, or json for one JSON object on each line' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l log-format -d 'Write the messages of lease to stderr in this format' -r -f -a "text\t'A line for people'
+json\t'One JSON object on each line'"
 complete -c lease -n "__fish_lease_using_subcommand run" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r

@@ -28,8 +28,8 @@ pub use self::parse::parse;
 pub(crate) use self::parse::{PURGE_USAGE, RUN_USAGE, lacks};
 pub use self::value_parsers::{LogFormat, WatchArgument, duration, watch};
 use self::value_parsers::{
-    Named, code, count, db_timeout, hold_at_least, keep, log_format, older_than, once_per, switch,
-    text, ttl,
+    Named, OneOf, back, code, count, db_timeout, hold_at_least, keep, log_format, older_than,
+    once_per, switch, text, ttl,
 };
 pub(crate) use self::value_parsers::{shown, without_passwords};
 
@@ -207,8 +207,8 @@ pub struct Run {
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
     pub on_loss: OnLoss,
 
-    /// Write the messages of lease to stderr in this format: text, or json for one JSON object on each line
-    #[arg(long, value_name = "FORMAT", env = "LEASE_LOG_FORMAT", default_value = "text", hide_env_values = true, value_parser = Named(log_format))]
+    /// Write the messages of lease to stderr in this format
+    #[arg(long, value_name = "FORMAT", env = "LEASE_LOG_FORMAT", default_value = "text", hide_env_values = true, value_parser = OneOf(Named(log_format)))]
     pub log_format: LogFormat,
 
     /// The key of the lease: 1 to 1024 bytes of UTF-8
@@ -356,7 +356,7 @@ pub enum HistoryFormat {
 #[derive(Args, Debug)]
 pub struct History {
     /// Show the runs that began within this time [default: the last 20 runs]
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(duration))]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(back))]
     pub since: Option<Duration>,
 
     /// Show at most this many runs
@@ -372,7 +372,7 @@ pub struct History {
     pub last: bool,
 
     /// Show the keys whose last success is older than this; exit 1 if there is one, and 0 without output if not
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(duration), conflicts_with_all = ["since", "limit", "failed", "last"])]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(back), conflicts_with_all = ["since", "limit", "failed", "last"])]
     pub overdue: Option<Duration>,
 
     /// Draw a line for each key: when it ran, failed, is running, or did nothing within --since [default: 24h]

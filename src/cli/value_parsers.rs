@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, Command};
+use clap::{Arg, Command, ValueEnum};
 
 use crate::lease::Invalid;
 use crate::record::Keep;
@@ -151,6 +151,16 @@ pub(super) fn older_than(text: &str) -> Result<Duration, Invalid> {
     }
 }
 
+/// How far back to look. Within no time at all there is nothing to see.
+pub(super) fn back(text: &str) -> Result<Duration, Invalid> {
+    let given = duration(text)?;
+    if given >= Duration::from_millis(1) {
+        Ok(given)
+    } else {
+        Err(out_of_range(text, "1ms or more"))
+    }
+}
+
 /// How long the history is kept.
 pub(super) fn keep(text: &str) -> Result<Keep, Invalid> {
     const RANGE: &str = "1h to 100years, or forever";
@@ -200,24 +210,22 @@ pub(super) fn text(text: &str) -> Result<String, Invalid> {
 }
 
 /// The formats of the messages on stderr.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// A line for people
     Text,
-    /// One JSON object on one line
+    /// One JSON object on each line
     Json,
 }
 
 /// The format of the messages.
 pub(super) fn log_format(text: &str) -> Result<LogFormat, Invalid> {
-    match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
-        _ => Err(Invalid::new(format!(
+    LogFormat::from_str(text, false).map_err(|_| {
+        Invalid::new(format!(
             "\"{}\" is not a format (text or json)",
             shown(text)
-        ))),
-    }
+        ))
+    })
 }
 
 /// A switch that is set by a variable.
@@ -285,6 +293,39 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
             None => format!("{name} is not UTF-8"),
         };
         Err(clap::Error::raw(ErrorKind::ValueValidation, complaint).with_cmd(command))
+    }
+}
+
+/// Reads one of a list of values. Help and shell completions show the list.
+#[derive(Clone)]
+pub(super) struct OneOf<T>(pub(super) Named<T>);
+
+impl<T: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for OneOf<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        self.0.parse_ref(command, arg, value)
+    }
+
+    fn parse_ref_(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+        source: ValueSource,
+    ) -> Result<T, clap::Error> {
+        self.0.parse_ref_(command, arg, value, source)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(
+            T::value_variants().iter().filter_map(T::to_possible_value),
+        ))
     }
 }
 

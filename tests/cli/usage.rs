@@ -193,6 +193,18 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
             "--older-than: \"0s\" is out of range (1ms to 100years)",
         ),
         (
+            &["history", "--since", "0s"],
+            "--since: \"0s\" is out of range (1ms or more)",
+        ),
+        (
+            &["history", "--chart", "--since", "0s"],
+            "--since: \"0s\" is out of range (1ms or more)",
+        ),
+        (
+            &["history", "--overdue", "0ns"],
+            "--overdue: \"0ns\" is out of range (1ms or more)",
+        ),
+        (
             &["purge", "--older-than", "1d", &long_key],
             "the key has 1025 bytes (1 to 1024 are allowed)",
         ),

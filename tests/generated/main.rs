@@ -169,6 +169,60 @@ fn a_synopsis_shows_every_option_with_its_value_and_what_is_required_without_bra
     assert!(plain(&root().join("man/lease.1")).ends_with("COMMAND [ARGS]..."));
 }
 
+#[test]
+fn every_shell_completes_the_values_of_every_option_that_has_a_list_of_them() {
+    let files = wanted();
+    let text = |name: &str| {
+        let file = files.iter().find(|(path, _)| path.ends_with(name));
+        String::from_utf8_lossy(&file.expect("a file").1).into_owned()
+    };
+    let (bash, zsh, fish) = (text("lease.bash"), text("_lease"), text("lease.fish"));
+    let lists = [
+        ("run", "on-loss", &["stop", "continue"][..]),
+        ("run", "log-format", &["text", "json"]),
+        ("claim", "format", &["shell", "json"]),
+        ("renew", "format", &["shell", "json"]),
+        ("status", "format", &["table", "json", "openmetrics"]),
+        ("history", "format", &["table", "json"]),
+    ];
+    for (verb, option, values) in lists {
+        let (_, of_verb) = bash
+            .split_once(&format!("lease__subcmd__{verb})\n            opts="))
+            .expect(verb);
+        let (_, of_option) = of_verb.split_once(&format!("--{option})\n")).expect(option);
+        let reply = of_option.lines().next().unwrap_or_default();
+        let wanted = format!("compgen -W \"{}\"", values.join(" "));
+        assert!(reply.contains(&wanted), "bash, {verb} --{option}: {reply}");
+        for value in values {
+            let (_, of_verb) = zsh.split_once(&format!("({verb})\n")).expect(verb);
+            let (_, of_option) = of_verb.split_once(&format!("'--{option}=")).expect(option);
+            let (of_option, _) = of_option.split_once("' \\\n").expect("an end");
+            assert!(
+                of_option.contains(&format!("{value}\\:")),
+                "zsh, {verb} --{option}: {of_option}"
+            );
+            let start = format!("__fish_lease_using_subcommand {verb}\" -l {option} ");
+            let (_, of_option) = fish.split_once(&start).expect(option);
+            let (of_option, _) = of_option
+                .split_once("\ncomplete ")
+                .unwrap_or((of_option, ""));
+            assert!(
+                of_option.contains(&format!("{value}\\t")),
+                "fish, {verb} --{option}: {of_option}"
+            );
+        }
+    }
+    let with_values = |verb: &str| {
+        let command = command();
+        let verb = command.find_subcommand(verb).expect("a verb");
+        verb.get_opts()
+            .filter(|o| !o.get_possible_values().is_empty())
+            .count()
+    };
+    let count: usize = verbs().iter().map(|verb| with_values(verb)).sum();
+    assert_eq!(count, lists.len());
+}
+
 /// The rows of the table in a section of README.md, without its head.
 fn rows_of_readme(section: &str) -> Vec<String> {
     let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
