@@ -107,7 +107,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__claim)
-            opts="-E -d -q -v -h -V --ttl --wait --conflict-exit-code --name --holder --format --database-url --table --db-timeout --quiet --verbose --help --version"
+            opts="-E -d -q -v -h -V --ttl --wait --eager --conflict-exit-code --name --holder --format --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -511,7 +511,7 @@ _lease() {
             return 0
             ;;
         lease__subcmd__run)
-            opts="-E -d -q -v -h -V --ttl --wait --conflict-exit-code --name --hold-at-least --once-per --heartbeat --grace --on-loss --log-format --database-url --table --db-timeout --quiet --verbose --help --version"
+            opts="-E -d -q -v -h -V --ttl --wait --eager --conflict-exit-code --name --hold-at-least --once-per --heartbeat --grace --on-loss --log-format --database-url --table --db-timeout --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

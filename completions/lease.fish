@@ -55,6 +55,7 @@ json\t'One JSON object on each line'"
 complete -c lease -n "__fish_lease_using_subcommand run" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
 complete -c lease -n "__fish_lease_using_subcommand run" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand run" -l eager -d 'With --wait, keep one connection while waiting and look every 20 ms, so that the wait ends milliseconds after a release'
 complete -c lease -n "__fish_lease_using_subcommand run" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
 complete -c lease -n "__fish_lease_using_subcommand run" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -69,6 +70,7 @@ json\t'One JSON object'"
 complete -c lease -n "__fish_lease_using_subcommand claim" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l table -d 'Keep the leases in this table: schema.table, or a bare name for a table in public' -r
 complete -c lease -n "__fish_lease_using_subcommand claim" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r
+complete -c lease -n "__fish_lease_using_subcommand claim" -l eager -d 'With --wait, keep one connection while waiting and look every 20 ms, so that the wait ends milliseconds after a release'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s q -l quiet -d 'Print errors only: a skipped run prints nothing'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -107,8 +107,12 @@ fn verb(error: &clap::Error) -> Option<clap::Command> {
     Cli::command().find_subcommand(name).cloned()
 }
 
-/// For every verb except `run` and `purge`, only the key can be missing. For `purge`, only its required option can.
+/// For every verb except `run` and `purge`, only the key can be missing, or what another option needs. For `purge`, only
+/// its required option can.
 fn missing(error: &clap::Error) -> String {
+    if lacks(error, "--wait <DURATION>") {
+        return "--eager needs --wait, for example --wait 10m --eager".to_owned();
+    }
     match verb(error) {
         Some(verb) if verb.get_name() == "purge" => {
             format!("missing --older-than (usage: {PURGE_USAGE})")

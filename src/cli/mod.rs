@@ -166,6 +166,10 @@ pub struct Acquire {
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(str::parse::<Wait>))]
     pub wait: Option<Wait>,
 
+    /// With --wait, keep one connection while waiting and look every 20 ms, so that the wait ends milliseconds after a release
+    #[arg(long, requires = "wait")]
+    pub eager: bool,
+
     /// Exit with this code if someone else holds the lease, the key is cooling or the run is not due; 0 if a skipped run is not a failure
     #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code(), allow_negative_numbers = true, value_parser = Named(code))]
     pub conflict_exit_code: u8,

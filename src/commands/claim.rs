@@ -45,11 +45,16 @@ pub fn claim(common: &Common, args: ClaimArgs) -> anyhow::Result<Ending> {
         holder_is_fresh: is_fresh,
         extension,
         wait: args.acquire.wait,
+        eager: args.acquire.eager,
         db_timeout: store.limit(),
         outer_holder: outer_holder(&key),
     };
+    let mut asked = store.clone().reporting_to(reporter(&stderr));
+    if plan.eager {
+        asked = asked.keeping_connections();
+    }
     let claimant = Claimant {
-        store: store.clone().reporting_to(reporter(&stderr)),
+        store: asked,
         key: key.clone(),
         holder: holder.clone(),
         extension,

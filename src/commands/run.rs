@@ -57,6 +57,7 @@ pub fn run(common: &Common, args: Run) -> anyhow::Result<Ending> {
         holder_is_fresh: true,
         extension: Extension::To(ttl),
         wait: args.acquire.wait,
+        eager: args.acquire.eager,
         db_timeout,
         outer_holder: outer_holder(&args.key),
     };

@@ -60,7 +60,7 @@ impl Attempt {
     pub(super) fn new(
         settings: &Settings,
         application_name: &str,
-        by: BootTime,
+        ends: BootTime,
         on_notice: Option<OnNotice>,
     ) -> Self {
         let passwords = settings
@@ -82,7 +82,7 @@ impl Attempt {
                 .unwrap_or_else(|| application_name.to_owned()),
             passwords,
             on_notice,
-            end: Instant::now() + by.remaining() + GRACE,
+            end: Instant::now() + ends.remaining() + GRACE,
             tls: if needed {
                 tls::prepare(&settings.tls)
             } else {

@@ -26,11 +26,11 @@ pub struct OpenError {
     pub message: String,
 }
 
-/// Opens a connection, before `by`.
+/// Opens a connection, before `by`. It ends by itself two seconds after `ends`, which is not before `by`.
 ///
 /// Each address of each host gets its share of the time, and a thread of its own that is abandoned after that. So this call
-/// returns at `by`, whatever hangs, with a reason for each host. A connection over TCP ends by itself two seconds after
-/// `by`, even if it is in use. So a server that hangs leaves no thread and no socket behind. A connection over a Unix
+/// returns at `by`, whatever hangs, with a reason for each host. A connection over TCP ends by itself even if it is
+/// in use. So a server that hangs leaves no thread and no socket behind. A connection over a Unix
 /// socket does not end by itself.
 ///
 /// With several hosts, and `target_session_attrs=any` or `prefer-standby`, [`Access::Write`] looks for the host that
@@ -45,10 +45,10 @@ pub fn open(
     settings: &Settings,
     application_name: &str,
     access: Access,
-    by: BootTime,
+    (by, ends): (BootTime, BootTime),
     on_notice: Option<OnNotice>,
 ) -> Result<Connected, OpenError> {
-    let attempt = Attempt::new(settings, application_name, by, on_notice);
+    let attempt = Attempt::new(settings, application_name, ends, on_notice);
     let several = settings.hosts.len() > 1;
     let passes: &[Target] = match settings.target {
         Target::Any | Target::PreferStandby if several && access == Access::Write => {

@@ -2,15 +2,17 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
 use super::input::Input;
 use crate::clock::BootTime;
+use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::job::Ended;
-use crate::lease::{Claim, Grant, Holder, Key, Renewal, ServerTime, Term};
+use crate::lease::{Claim, Grant, Holder, Key, LeaseState, Renewal, ServerTime, Term};
 use crate::record::Said;
 use crate::store::{Applied, Failure, Sent, Store};
 use crate::supervise::{ClaimAnswer, Event, Granted, OperationFailure, ReleaseAnswer};
@@ -41,7 +43,10 @@ enum Request {
 
 /// One operation.
 pub(super) enum Operation {
-    Claim(Duration),
+    Claim {
+        limit: Duration,
+        eager: bool,
+    },
     Renew(Term, Duration),
     Release {
         term: Term,
@@ -121,8 +126,15 @@ impl Claimant {
             once_per,
         } = self;
         match operation {
-            Operation::Claim(limit) => {
+            Operation::Claim { limit, eager } => {
                 let flag = Some(interrupt.flag());
+                let by = BootTime::now() + limit;
+                let waiting = eager.then(|| store.clone().looking_out());
+                let store = waiting.as_ref().unwrap_or(store);
+                if eager && let Some(answer) = self.look_out(limit, flag) {
+                    return Event::Claim(answer);
+                }
+                let limit = by.remaining();
                 let answered = match once_per {
                     None => store.claim(key, holder, *extension, limit, flag),
                     Some(period) => {
@@ -183,6 +195,27 @@ impl Claimant {
         }
     }
 
+    /// Looks whether a claim can be granted. `None` if it may be: only the claim itself decides that.
+    fn look_out(&self, limit: Duration, interrupt: Option<&AtomicBool>) -> Option<ClaimAnswer> {
+        match self.store.look_out(&self.key, limit, interrupt) {
+            Ok(Sent {
+                answer: Some(row),
+                at,
+                ..
+            }) => match &row.state {
+                LeaseState::Held(holder) if holder == self.holder.as_str() => None,
+                LeaseState::Held(_) | LeaseState::Cooling => Some(ClaimAnswer::Held(row, at)),
+                LeaseState::Expired(_) | LeaseState::Free => None,
+            },
+            Ok(_) => None,
+            Err(failure) if failure.fault.is_transient() => {
+                Some(ClaimAnswer::Failed(operation_failure(&failure)))
+            }
+            // The claim has the better message, or creates the table.
+            Err(_) => None,
+        }
+    }
+
     fn granted(&self, grant: Grant, sent: BootTime, took: Duration) -> Granted {
         // A later expiry of the holder's own may have stayed.
         let lasts = match self.extension {
@@ -203,5 +236,6 @@ fn operation_failure(failure: &Failure) -> OperationFailure {
         message: failure.to_string(),
         is_transient: failure.fault.is_transient(),
         is_unknown: failure.applied == Applied::Unknown,
+        is_scarce: failure.fault == Fault::Busy,
     }
 }

@@ -96,7 +96,9 @@ impl EventLoop {
 
     fn carry_out(&mut self, action: Action, events: &mut VecDeque<Event>) -> Option<Outcome> {
         match action {
-            Action::Claim(limit) => self.database.ask(Operation::Claim(limit)),
+            Action::Claim { limit, eager } => {
+                self.database.ask(Operation::Claim { limit, eager });
+            }
             Action::InterruptClaim => self.database.interrupt_claim(),
             Action::Renew(term, limit) => {
                 self.term = Some(term.clone());

@@ -96,6 +96,7 @@ const fn loss(report: &Report) -> Option<&Loss> {
         | Report::LostRunningOn(Reason::NotRenewed(_))
         | Report::Waiting(_)
         | Report::ClaimFailing { .. }
+        | Report::NotEager(_)
         | Report::CannotClaim { .. }
         | Report::Conflict(..)
         | Report::NotDue(_)

@@ -53,6 +53,12 @@ impl Row {
         self.state.holder()
     }
 
+    /// Whether `later` shows the same term with the same expiry.
+    #[must_use]
+    pub fn is_unchanged_in(&self, later: &Self) -> bool {
+        (&self.state, self.fence, self.expires_at) == (&later.state, later.fence, later.expires_at)
+    }
+
     /// Milliseconds until the expiry, negative once past; `None` if it never comes, or always was.
     #[must_use]
     pub const fn expires_in_ms(&self) -> Option<i64> {

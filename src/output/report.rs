@@ -38,6 +38,12 @@ fn text(report: &Report, key: &str, plan: &Plan, culprit: Option<&Culprit>) -> (
             },
             Level::Info,
         ),
+        Report::NotEager(failure) => (
+            format!(
+                "waiting: --eager cannot keep a connection: {failure}; looking at least twice a second instead"
+            ),
+            Level::Info,
+        ),
         Report::CannotClaim {
             failure,
             is_unknown,

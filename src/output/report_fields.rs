@@ -16,6 +16,7 @@ pub(super) fn event(report: &Report, culprit: Option<&Culprit>) -> (&'static str
     match report {
         Report::Waiting(row) => ("waiting", held(row)),
         Report::ClaimFailing { failure, .. } => ("claim_failing", because(failure)),
+        Report::NotEager(failure) => ("not_eager", because(failure)),
         Report::CannotClaim {
             failure,
             is_unknown,

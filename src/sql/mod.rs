@@ -74,6 +74,7 @@ pub struct Statements {
     pub release: String,
     pub evict: String,
     pub look: String,
+    pub lookout: String,
     pub status: String,
     pub unused: String,
     pub purge: String,
@@ -103,6 +104,7 @@ impl Statements {
             release: fill(include_str!("release.sql")),
             evict: fill(include_str!("evict.sql")),
             look: fill(include_str!("look.sql")),
+            lookout: fill(include_str!("lookout.sql")),
             status: fill(include_str!("status.sql")),
             unused: fill(include_str!("unused.sql")),
             purge: fill(include_str!("purge.sql")),
@@ -142,8 +144,8 @@ mod tests {
     fn the_table_is_filled_in_and_no_contract_is_sent() {
         let s = Statements::new(&Table::parse("jobs.lease").expect("a table"));
         for text in [
-            &s.claim, &s.freshen, &s.renew, &s.release, &s.evict, &s.look, &s.status, &s.unused,
-            &s.purge, &s.create,
+            &s.claim, &s.freshen, &s.renew, &s.release, &s.evict, &s.look, &s.lookout, &s.status,
+            &s.unused, &s.purge, &s.create,
         ] {
             assert!(!text.contains("--"), "{text}");
             assert!(!text.contains(TABLE), "{text}");

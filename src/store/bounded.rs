@@ -17,10 +17,9 @@ use std::time::Duration;
 use postgres::Client;
 
 use super::failure::Failure;
-use super::kept::{Connection, Open, Talk};
+use super::kept::{Open, Talk};
 use super::transaction::{
-    ABANDONED, Answer, Attempt, COMMITTING, CONNECTING, Conversed, OPEN, Sent, converse, finish,
-    late, step,
+    ABANDONED, Answer, Attempt, COMMITTING, CONNECTING, OPEN, Sent, converse, finish, late, step,
 };
 use crate::clock::BootTime;
 use crate::fault::Fault;
@@ -60,15 +59,15 @@ where
     let talk =
         Box::new(
             move |open: Option<Open>| match converse(open, &attempt, &worker_phase, work) {
-                Ok(Conversed { sent, open, last }) => {
-                    finish(&attempt, sent, open, last, &answers, closing);
+                Ok(conversed) => {
+                    finish(&attempt, conversed, &answers, closing);
                 }
                 Err(failure) => drop(answers.send(Err(failure))),
             },
         );
-    let talk = match &connection {
-        Connection::Kept(kept) => kept.hand_over(talk).err(),
-        Connection::Own | Connection::Keep(_) => Some(talk as Talk),
+    let talk = match connection.kept() {
+        Some(kept) => kept.hand_over(talk).err(),
+        None => Some(talk as Talk),
     };
     if let Some(talk) = talk
         && let Err(error) = thread::Builder::new()

@@ -36,8 +36,10 @@ pub struct Store {
     pub(super) reporter: Reporter,
     /// What is said about this process and its job, for the history.
     pub(super) said: Said,
-    /// Where a claim leaves its connection for a moment, if the next operation may follow at once.
+    /// Where a claim leaves its connection, if the next operation may follow at once.
     kept: Option<Kept>,
+    /// Whether the claims are those of a waiter that keeps its connection between its looks.
+    looks_out: bool,
     has_warned: Arc<AtomicBool>,
     /// The server that answered last.
     server: Arc<Mutex<Option<String>>>,
@@ -58,6 +60,7 @@ impl Store {
             reporter,
             said: Said::default(),
             kept: None,
+            looks_out: false,
             has_warned: Arc::new(AtomicBool::new(false)),
             server: Arc::default(),
         }
@@ -78,9 +81,27 @@ impl Store {
         self
     }
 
+    /// The same store for a waiter, which keeps the connection between two looks.
+    #[must_use]
+    pub fn looking_out(mut self) -> Self {
+        self.looks_out = true;
+        self
+    }
+
     /// The connection of a claim.
     pub(super) fn kept_by_claim(&self) -> Connection {
-        self.kept.clone().map_or(Connection::Own, Connection::Keep)
+        match &self.kept {
+            None => Connection::Own,
+            Some(kept) if self.looks_out => Connection::Waiting(kept.clone()),
+            Some(kept) => Connection::Keep(kept.clone()),
+        }
+    }
+
+    /// The connection of a waiter's look.
+    pub(super) fn kept_between_looks(&self) -> Connection {
+        self.kept
+            .clone()
+            .map_or(Connection::Own, Connection::Waiting)
     }
 
     /// The connection of a release.

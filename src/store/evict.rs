@@ -92,6 +92,7 @@ impl Store {
             idle: self.limit,
             says: true,
             repeatable,
+            begins: true,
             connection: Connection::Own,
             keeps_half: true,
         };

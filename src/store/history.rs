@@ -162,6 +162,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            begins: true,
             connection: Connection::Own,
             keeps_half: false,
         };

@@ -1,4 +1,5 @@
-//! A connection that stays open for a moment after a claim, for the release of a job that ends at once.
+//! A connection that stays open after an attempt: for a moment after a claim, for the release of a job that ends at once;
+//! and, if a waiter asks for it (`--eager`), between its looks.
 //!
 //! A job of a few milliseconds would otherwise pay for a second connection, and that costs more than everything else in
 //! such a run. How long the job takes is unknown beforehand. So the connection is kept for as long as it took to make it:
@@ -14,6 +15,7 @@ use std::time::Duration;
 use postgres::Client;
 
 use crate::clock::BootTime;
+use crate::timing;
 
 /// An open connection.
 pub(super) struct Open {
@@ -29,10 +31,40 @@ pub(super) struct Open {
 pub(super) enum Connection {
     /// One of its own, which is closed at the end.
     Own,
-    /// One of its own. If the statements have written, it is kept for a moment.
+    /// One of its own, which is kept for a moment if the attempt has written.
     Keep(Kept),
     /// The one that was kept, if there is one; otherwise one of its own. It is closed at the end.
     Kept(Kept),
+    /// The one that was kept, if there is one; otherwise one of its own. It is kept for the next look, and only for a
+    /// moment if the attempt has written.
+    Waiting(Kept),
+}
+
+impl Connection {
+    /// Where the connection of an earlier attempt is found.
+    pub(super) const fn kept(&self) -> Option<&Kept> {
+        match self {
+            Self::Own | Self::Keep(_) => None,
+            Self::Kept(kept) | Self::Waiting(kept) => Some(kept),
+        }
+    }
+
+    /// Where the connection is left that took `took` to make, and for how long.
+    pub(super) fn keeps(&self, has_written: bool, took: Duration) -> Option<(&Kept, Duration)> {
+        match (self, has_written) {
+            (Self::Own | Self::Kept(_), _) | (Self::Keep(_), false) => None,
+            (Self::Keep(kept) | Self::Waiting(kept), true) => Some((kept, timing::keep_for(took))),
+            (Self::Waiting(kept), false) => Some((kept, timing::KEEP_BETWEEN_LOOKS)),
+        }
+    }
+
+    /// How long the connection lasts beyond the time limit of the attempt that makes it.
+    pub(super) const fn lasts_longer_by(&self) -> Duration {
+        match self {
+            Self::Own | Self::Keep(_) | Self::Kept(_) => Duration::ZERO,
+            Self::Waiting(_) => timing::LIFE_OF_A_LOOKOUT,
+        }
+    }
 }
 
 /// An attempt that waits for a connection. Given none, it makes one.

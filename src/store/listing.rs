@@ -73,6 +73,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            begins: true,
             connection: Connection::Own,
             keeps_half: false,
         };

@@ -16,6 +16,7 @@
 //! | `term` | claim, renew, release |
 //! | `due` | a claim that is granted only if the key is due |
 //! | `evict` | release by force |
+//! | `lookout` | the look of a waiter that has kept its connection |
 //! | `listing` | what `status` reads |
 //! | `history` | what `history` reads |
 //! | `purge` | removing keys that nobody uses |
@@ -28,6 +29,7 @@ mod failure;
 mod history;
 mod kept;
 mod listing;
+mod lookout;
 mod operate;
 mod outcome;
 mod purge;

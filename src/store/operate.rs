@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) idle: Duration,
     /// Whether the same request may be sent again when its outcome is unknown.
     pub(super) repeatable: bool,
+    /// Whether it is a transaction. A single statement that only reads needs none.
+    pub(super) begins: bool,
     /// What connection it uses.
     pub(super) connection: Connection,
     /// Whether the history is to know who asks.
@@ -79,7 +81,8 @@ impl Store {
                 said: plan.says.then(|| self.said.statement()),
                 on_notice: self.on_notice(),
                 on_connected: self.on_connected(),
-                commits: plan.access == Access::Write,
+                begins: plan.begins,
+                commits: plan.begins && plan.access == Access::Write,
             };
             let result = bounded::attempt(attempt, interrupt, work());
             let took = format!("{} ms", BootTime::now().since(started).as_millis());

@@ -71,6 +71,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            begins: true,
             connection: Connection::Own,
             keeps_half: false,
         };
@@ -138,6 +139,7 @@ impl Store {
             says: false,
             // A second try could not tell what the first has removed.
             repeatable: false,
+            begins: true,
             connection: Connection::Own,
             keeps_half: false,
         };

@@ -77,6 +77,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            begins: true,
             connection: Connection::Own,
             keeps_half: false,
         };
@@ -108,6 +109,7 @@ impl Store {
             idle: self.limit,
             says: false,
             repeatable: true,
+            begins: true,
             connection: Connection::Own,
             keeps_half: false,
         };

@@ -61,6 +61,7 @@ impl Store {
             idle: idle(limit, extension.ttl()),
             says: true,
             repeatable: true,
+            begins: true,
             connection: self.kept_by_claim(),
             keeps_half: false,
         };
@@ -94,6 +95,7 @@ impl Store {
             idle: idle(limit, extension.ttl()),
             says: false,
             repeatable: true,
+            begins: true,
             connection: Connection::Own,
             keeps_half: false,
         };
@@ -130,6 +132,7 @@ impl Store {
             idle: limit,
             says: true,
             repeatable: true,
+            begins: true,
             connection: self.kept_for_release(),
             keeps_half: true,
         };

@@ -38,6 +38,8 @@ pub(super) struct Attempt {
     pub(super) idle: Duration,
     /// Whether half of the time that is left at COMMIT is kept for a second request.
     pub(super) keeps_half: bool,
+    /// Whether the statements run in a transaction. A single one that only reads needs none.
+    pub(super) begins: bool,
     /// Whether the transaction ends with COMMIT even if it has written nothing.
     pub(super) commits: bool,
     /// What connection it uses.
@@ -86,39 +88,45 @@ pub(super) struct Conversed<T> {
     /// The statement that is still to end the transaction. If nothing was written, the answer is certain before it, so its
     /// failure must not make the answer uncertain.
     pub(super) last: Option<&'static str>,
+    pub(super) has_written: bool,
 }
 
 /// Gives the answer, and then closes the connection or keeps it for a moment. `closing` is dropped when the caller need
 /// not wait any longer.
 pub(super) fn finish<T>(
     attempt: &Attempt,
-    sent: Sent<T>,
-    mut open: Open,
-    last: Option<&'static str>,
+    conversed: Conversed<T>,
     answers: &Sender<Result<Sent<T>, Failure>>,
     closing: Sender<()>,
 ) {
-    let limit = timing::keep_for(open.took);
-    let offered = match (&attempt.connection, last) {
+    let Conversed {
+        sent,
+        mut open,
+        last,
+        has_written,
+    } = conversed;
+    let offered = attempt
+        .connection
+        .keeps(has_written, open.took)
         // The next operation must find enough time left on it.
-        (Connection::Keep(kept), None) if open.ends.remaining() > attempt.limit / 2 => {
-            // Before the answer is given, so that the next operation finds it.
-            Some(kept.offer())
-        }
-        (Connection::Own | Connection::Keep(_) | Connection::Kept(_), _) => None,
-    };
+        .filter(|_| open.ends.remaining() > attempt.limit / 2)
+        // Before the answer is given, so that the next operation finds it.
+        .map(|(kept, limit)| (kept.offer(), limit));
     // The answer first: closing the connection can hang.
     let is_wanted = answers.send(Ok(sent)).is_ok();
-    if let Some(offered) = offered {
+    if offered.is_some() {
         drop(closing);
-        if let Some(next) = offered.wait(if is_wanted { limit } else { Duration::ZERO }) {
-            return next(Some(open));
-        }
     } else if !is_wanted {
         return;
-    } else if let Some(last) = last {
+    }
+    if let Some(last) = last {
         // A pooler reuses a server connection only if its transaction has ended.
         drop(open.client.batch_execute(last));
+    }
+    if let Some((offered, limit)) = offered
+        && let Some(next) = offered.wait(if is_wanted { limit } else { Duration::ZERO })
+    {
+        return next(Some(open));
     }
     drop(open.client.close());
 }
@@ -142,20 +150,23 @@ where
     if !step(phase, CONNECTING, OPEN) {
         return Err(late(attempt.limit));
     }
-    client
-        .batch_execute(&sql::begin(
-            attempt.access == Access::Write,
-            limits(attempt),
-            attempt.said.as_deref(),
-        ))
-        .map_err(|e| {
-            Failure::from_postgres(&e)
-                .of_a_made_connection()
-                .at_the_first_request()
-        })?;
+    if attempt.begins {
+        client
+            .batch_execute(&sql::begin(
+                attempt.access == Access::Write,
+                limits(attempt),
+                attempt.said.as_deref(),
+            ))
+            .map_err(|e| {
+                Failure::from_postgres(&e)
+                    .of_a_made_connection()
+                    .at_the_first_request()
+            })?;
+    }
     let at = BootTime::now();
     let Answer { answer, effect } = work(client).map_err(Failure::of_a_made_connection)?;
     let conversed = |answer, open, last| Conversed {
+        has_written: effect == Effect::Wrote,
         sent: Sent {
             answer,
             at,
@@ -197,11 +208,12 @@ where
 }
 
 fn open(attempt: &Attempt, began: BootTime) -> Result<Open, Failure> {
+    let ends = attempt.by + attempt.connection.lasts_longer_by();
     let Connected { client, server } = connect::open(
         &attempt.settings,
         &attempt.application_name,
         attempt.access,
-        attempt.by,
+        (attempt.by, ends),
         Some(Arc::clone(&attempt.on_notice)),
     )
     .map_err(|e| Failure::new(e.fault, e.message))?;
@@ -209,7 +221,7 @@ fn open(attempt: &Attempt, began: BootTime) -> Result<Open, Failure> {
     Ok(Open {
         client,
         took: BootTime::now().since(began),
-        ends: attempt.by,
+        ends,
     })
 }
 

@@ -11,8 +11,13 @@ use crate::timing::Wait;
 /// An effect for the event loop to carry out. Several are carried out in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send a claim, with this time limit. Answer with [`super::Event::Claim`].
-    Claim(Duration),
+    /// Send a claim. Answer with [`super::Event::Claim`].
+    Claim {
+        /// Its time limit.
+        limit: Duration,
+        /// Whether to look first, on a connection that stays open for the next look.
+        eager: bool,
+    },
     /// Interrupt the claim that is under way, unless its COMMIT was sent. Its answer still comes.
     InterruptClaim,
     /// Renew the term once, with this time limit. Answer with `Renewed`, `RenewFailed` or `Lost`.
@@ -118,6 +123,8 @@ pub enum Report {
         /// How long the claim is retried; `None` if the wait decides that.
         retry_for: Option<Duration>,
     },
+    /// There is no connection that an eager waiter could keep. It waits like any other from now on.
+    NotEager(String),
     /// The claim has failed, and is not retried.
     CannotClaim {
         /// Why.

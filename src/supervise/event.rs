@@ -29,6 +29,8 @@ pub struct OperationFailure {
     pub is_transient: bool,
     /// Whether it may still have been applied.
     pub is_unknown: bool,
+    /// Whether the server has too few connections for everybody, or lacks another resource.
+    pub is_scarce: bool,
 }
 
 /// The answer to [`super::Action::Claim`].

@@ -41,6 +41,8 @@ pub struct Plan {
     pub extension: Extension,
     /// How long to keep trying while another holder has the lease.
     pub wait: Option<Wait>,
+    /// Whether it keeps a connection meanwhile, and looks many times a second.
+    pub eager: bool,
     /// The time limit of one database operation, and how long a failing one is retried.
     pub db_timeout: Duration,
     /// The holder of the run that this process is part of, if that run has the same key (LEASE_KEY and LEASE_HOLDER).

@@ -39,5 +39,6 @@ pub use self::run::Timing;
 pub use self::text::human;
 pub use self::trust::{deadline, left, trusted_until};
 pub use self::waiting::{
-    EVICTION_LOOK, LAST_LOOK, RELEASE_PATIENCE, Wait, keep_for, poll_pause, retry_pause,
+    EVICTION_LOOK, KEEP_BETWEEN_LOOKS, LAST_LOOK, LIFE_OF_A_LOOKOUT, RELEASE_PATIENCE, Wait,
+    eager_pause, keep_for, poll_pause, retry_pause,
 };

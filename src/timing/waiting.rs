@@ -33,6 +33,18 @@ pub fn keep_for(took: Duration) -> Duration {
     took.min(LONGEST_KEEP)
 }
 
+/// How long a waiter with `--eager` keeps its connection for the next look.
+pub const KEEP_BETWEEN_LOOKS: Duration = Duration::from_secs(10);
+
+/// How long such a connection is used beyond the time limit of the first look. It is then replaced, so that a new address
+/// or a new password is noticed.
+pub const LIFE_OF_A_LOOKOUT: Duration = Duration::from_secs(60);
+
+/// The pause between two looks of a waiter with `--eager`, with a jitter of a quarter.
+const EAGER_PAUSE: Duration = Duration::from_millis(20);
+/// The pause is at least this many times as long as the look has taken: the waiters of a busy server look less often.
+const EAGER_REST: u32 = 10;
+
 /// The first pause between two looks of a waiter, or between two tries after a failure. It doubles from one to the next,
 /// with a jitter of a quarter.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -61,6 +73,13 @@ pub fn poll_pause(looks: u32, waited: Duration, expires_in: Duration) -> Duratio
     pause(looks, longest).min(expires_in.max(SHORTEST_POLL))
 }
 
+/// The same for a waiter with `--eager`, whose last look took `took`.
+#[must_use]
+pub fn eager_pause(took: Duration, expires_in: Duration) -> Duration {
+    let pause = EAGER_PAUSE.max(took * EAGER_REST).min(LONGEST_AT_FIRST);
+    jittered(pause).min(expires_in.max(SHORTEST_POLL))
+}
+
 /// How long to sleep after the `failures`-th failure in a row (1, 2, ...).
 #[must_use]
 pub fn retry_pause(failures: u32) -> Duration {
@@ -71,5 +90,9 @@ fn pause(number: u32, longest: Duration) -> Duration {
     let base = FIRST_PAUSE
         .saturating_mul(1 << number.saturating_sub(1).min(5))
         .min(longest);
-    base.mul_f64(0.75 + 0.5 * fastrand::f64())
+    jittered(base)
+}
+
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(0.75 + 0.5 * fastrand::f64())
 }

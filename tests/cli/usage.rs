@@ -116,6 +116,8 @@ fn wrong_input_is_exit_2_and_one_line_and_touches_nothing() {
             &["run", "--", "echo", "hi"],
             "missing KEY (usage: lease run [OPTIONS]",
         ),
+        (&["run", "--eager", "k", "true"], "--eager needs --wait"),
+        (&["claim", "--eager", "k"], "--eager needs --wait"),
         (&["run", "-k", "true"], "unknown option -k"),
         (&["run", "k", "--tll", "3s", "true"], "--ttl"),
         (&["run", "", "true"], "1 to 1024 bytes"),

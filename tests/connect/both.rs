@@ -88,7 +88,8 @@ impl Given {
 
 /// Opens a connection with a generous time limit.
 pub(crate) fn connect(settings: &Settings, access: Access) -> Result<Client, OpenError> {
-    open(settings, "lease", access, BootTime::now() + PATIENCE, None).map(|made| made.client)
+    let by = BootTime::now() + PATIENCE;
+    open(settings, "lease", access, (by, by), None).map(|made| made.client)
 }
 
 /// Opens a connection with a time limit.
@@ -98,7 +99,8 @@ pub(crate) fn connect_within(
     limit: Duration,
 ) -> Result<String, (Fault, String)> {
     let settings = given.resolve().map_err(|e| (Fault::Refused, e))?;
-    let mut client = open(&settings, "lease", access, BootTime::now() + limit, None)
+    let by = BootTime::now() + limit;
+    let mut client = open(&settings, "lease", access, (by, by), None)
         .map_err(|e| (e.fault, e.message))?
         .client;
     Ok(ask(&mut client))

@@ -152,7 +152,7 @@ fn a_synopsis_shows_every_option_with_its_value_and_what_is_required_without_bra
     for (verb, part) in [
         (
             "run",
-            "[--ttl DURATION] [--wait DURATION] [-E|--conflict-exit-code N]",
+            "[--ttl DURATION] [--wait DURATION] [--eager] [-E|--conflict-exit-code N]",
         ),
         ("run", "[-V|--version] KEY [--] COMMAND [ARGS]..."),
         ("claim", "[--name NAME | --holder ID]"),

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod eager;
 mod failover;
 mod given_up;
 mod kept;

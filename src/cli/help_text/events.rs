@@ -17,6 +17,7 @@ const EVENTS: &[(&str, &str)] = &[
         "skipped because of --once-per; succeeded_on, succeeded_ago_ms, due_in_ms",
     ),
     ("claim_failing", "the claim failed, and is retried; reason"),
+    ("not_eager", "--eager cannot keep a connection; reason"),
     (
         "claim_failed",
         "the claim failed, and is not retried; reason, unknown (true if it may have succeeded)",

@@ -125,6 +125,9 @@ pub(super) const RUN: &[Section] = &[
                 "lease cannot stop a job that runs as another user, unless lease is root. Write sudo -u app lease run ..., not lease run ... sudo -u app ....",
             ),
             Block::Text(
+                "With --wait, lease looks twice a second whether the key is free, and after five minutes every two seconds, with a new connection each time. It also looks exactly when the lease expires. With --eager it keeps one connection while it waits, and looks about 50 times a second, or less often if the answers are slow. The job then starts a few milliseconds after a release, but each waiter takes one connection of the server. Between two looks no transaction is open, so a pooler needs only a few. If the server has no connection left, lease says so and waits without --eager.",
+            ),
+            Block::Text(
                 "While run waits at a terminal (--wait), a line says for whom. With -v, the last line on stderr says how the job ended and how long it took.",
             ),
             Block::Text(

@@ -5,7 +5,7 @@ use crate::clock::BootTime;
 use crate::job::Signal;
 use crate::lease::Row;
 use crate::supervise::{Action, ClaimAnswer, Event, OperationFailure, Outcome, Plan, Report};
-use crate::timing::{LAST_LOOK, poll_pause, retry_pause};
+use crate::timing::{LAST_LOOK, eager_pause, poll_pause, retry_pause};
 
 impl Claiming {
     pub(super) const fn next_wakeup(&self) -> Option<BootTime> {
@@ -23,7 +23,11 @@ impl Claiming {
             None => plan.db_timeout,
         }
         .min(plan.db_timeout);
-        out.push(Action::Claim(limit));
+        self.asked_at = now;
+        out.push(Action::Claim {
+            limit,
+            eager: self.eager,
+        });
     }
 
     /// Sleeps, but not beyond `until`, because the last try comes at the end of the wait.
@@ -125,12 +129,23 @@ impl Supervisor {
             out.push(Action::Report(Report::Waiting(row.clone())));
         }
         claiming.shows_wait = true;
-        out.push(Action::ShowWait {
-            row,
-            read_at,
-            since: claiming.since,
-        });
-        let pause = poll_pause(claiming.looks, now.since(claiming.since), frees_in);
+        if !claiming
+            .shown
+            .as_ref()
+            .is_some_and(|shown| shown.is_unchanged_in(&row))
+        {
+            claiming.shown = Some(row.clone());
+            out.push(Action::ShowWait {
+                row,
+                read_at,
+                since: claiming.since,
+            });
+        }
+        let pause = if claiming.eager {
+            eager_pause(now.since(claiming.asked_at), frees_in)
+        } else {
+            poll_pause(claiming.looks, now.since(claiming.since), frees_in)
+        };
         claiming.try_again(now, pause, claiming.wait_until);
         Phase::Claiming(claiming)
     }
@@ -163,11 +178,14 @@ impl Supervisor {
         if !failure.is_transient || ends {
             return self.cannot_claim(failure, out);
         }
+        claiming.shown = None;
         if std::mem::take(&mut claiming.shows_wait) {
             // Nobody knows any more who holds the lease.
             out.push(Action::EndWait);
         }
-        if !claiming.told_failure {
+        if failure.is_scarce && std::mem::take(&mut claiming.eager) {
+            out.push(Action::Report(Report::NotEager(failure.message.clone())));
+        } else if !claiming.told_failure {
             claiming.told_failure = true;
             out.push(Action::Report(Report::ClaimFailing {
                 failure: failure.message.clone(),

@@ -6,6 +6,7 @@ use super::guarding::Guarding;
 use super::held_term::HeldTerm;
 use crate::clock::BootTime;
 use crate::job::Signal;
+use crate::lease::Row;
 use crate::supervise::{Action, Granted, JobEnd, OperationFailure, Outcome, Plan};
 use crate::timing::{Ttl, Wait};
 
@@ -84,6 +85,12 @@ pub(super) struct Claiming {
     pub(super) failure: Option<OperationFailure>,
     /// When to try again; `None` while an answer is awaited.
     pub(super) next_at: Option<BootTime>,
+    /// Whether it still looks eagerly.
+    pub(super) eager: bool,
+    /// When the last try was sent.
+    pub(super) asked_at: BootTime,
+    /// What was shown last of the lease that is waited for.
+    pub(super) shown: Option<Row>,
 }
 
 impl Claiming {
@@ -108,6 +115,9 @@ impl Claiming {
             told_failure: false,
             failure: None,
             next_at: Some(now),
+            eager: plan.eager && plan.waits(),
+            asked_at: now,
+            shown: None,
         }
     }
 }

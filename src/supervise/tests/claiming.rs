@@ -31,6 +31,7 @@ fn failed(is_transient: bool, is_unknown: bool) -> Event {
         message: "no route".to_owned(),
         is_transient,
         is_unknown,
+        is_scarce: false,
     }))
 }
 
@@ -72,7 +73,7 @@ fn a_held_lease_is_a_conflict_at_once_or_at_the_end_of_the_wait() {
     assert!(matches!(reports(&answer)[..], [Report::Waiting(_)]));
     loop {
         let (now, answer) = next(&mut waiter);
-        assert!(matches!(answer[..], [Action::Claim(_)]), "{answer:?}");
+        assert!(matches!(answer[..], [Action::Claim { .. }]), "{answer:?}");
         assert!(now <= at(40), "not after the wait");
         let answer = waiter.handle(now, held_by("other"));
         if let Some(end) = outcome(&answer) {
@@ -121,7 +122,7 @@ fn a_database_that_fails_at_the_start_is_tried_again_within_the_time_of_one_oper
         assert_eq!(told, usize::from(tries == 1), "said at the first one only");
         let (at_then, answer) = next(&mut claim);
         now = at_then;
-        let [Action::Claim(limit)] = answer[..] else {
+        let [Action::Claim { limit, .. }] = answer[..] else {
             panic!("{answer:?}");
         };
         assert!(now + limit <= at(0) + DB_TIMEOUT, "bounded");
@@ -319,4 +320,39 @@ fn a_claim_for_a_script_ends_with_the_grant() {
             Action::Finish(Outcome::Granted(_))
         ]
     ));
+}
+
+#[test]
+fn an_eager_waiter_looks_often_until_connections_are_scarce() {
+    let mut plan = plan(for_a_job(OnLoss::Stop), Some(Wait::Forever));
+    plan.eager = true;
+    let mut waiter = Supervisor::new(plan, at(0));
+    let asks = |actions: &[Action]| match actions {
+        [Action::Claim { eager, .. }] => *eager,
+        _ => panic!("{actions:?}"),
+    };
+    let (mut now, first) = next(&mut waiter);
+    assert!(asks(&first));
+    for _ in 0..20 {
+        waiter.handle(now, held_by("other"));
+        let (later, answer) = next(&mut waiter);
+        assert!(later.since(now) <= Duration::from_millis(25));
+        assert!(asks(&answer));
+        now = later;
+    }
+    let scarce = OperationFailure {
+        message: "too many clients".to_owned(),
+        is_transient: true,
+        is_unknown: false,
+        is_scarce: true,
+    };
+    let answer = waiter.handle(now, Event::Claim(ClaimAnswer::Failed(scarce)));
+    let why = "too many clients".to_owned();
+    assert_eq!(reports(&answer), [&Report::NotEager(why)]);
+    let (now, answer) = next(&mut waiter);
+    assert!(!asks(&answer), "it keeps no connection any more");
+    waiter.handle(now, held_by("other"));
+    let (later, answer) = next(&mut waiter);
+    assert!(later.since(now) > Duration::from_millis(50));
+    assert!(!asks(&answer));
 }

@@ -80,6 +80,7 @@ fn plan(purpose: Purpose, wait: Option<Wait>) -> Plan {
         holder_is_fresh: true,
         extension: Extension::To(Ttl::new(TTL).expect("a ttl")),
         wait,
+        eager: false,
         db_timeout: DB_TIMEOUT,
         outer_holder: Some("outer".to_owned()),
     }

@@ -66,6 +66,7 @@ fn failed(is_transient: bool, is_unknown: bool) -> OperationFailure {
         message: "no route".to_owned(),
         is_transient,
         is_unknown,
+        is_scarce: false,
     }
 }
 

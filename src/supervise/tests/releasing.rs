@@ -24,6 +24,7 @@ fn failed(is_unknown: bool) -> Event {
         message: "no route".to_owned(),
         is_transient: true,
         is_unknown,
+        is_scarce: false,
     }))
 }
 

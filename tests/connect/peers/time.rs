@@ -54,7 +54,7 @@ fn a_connection_ends_soon_after_the_operation_that_it_was_for() {
     });
     let settings = given(port, "sslmode=disable").resolve().unwrap();
     let by = BootTime::now() + Duration::from_secs(1);
-    let mut client = open(&settings, "lease", Access::Read, by, None)
+    let mut client = open(&settings, "lease", Access::Read, (by, by), None)
         .map_err(|e| e.message)
         .map(|made| made.client)
         .unwrap();

@@ -102,7 +102,7 @@ impl Witness {
                 self.shows_wait = false;
             }
             Action::Report(report) => self.heard(report, stops),
-            Action::Claim(_) => {
+            Action::Claim { .. } => {
                 self.must(!self.ours, "a claim of what is ours");
                 self.must(!self.interrupted, "a claim after an interrupt");
                 self.ask(Awaited::Claim);
@@ -217,6 +217,7 @@ impl Witness {
             | Report::Leftovers(_)
             | Report::Waiting(_)
             | Report::ClaimFailing { .. }
+            | Report::NotEager(_)
             | Report::CannotClaim { .. }
             | Report::Conflict(..)
             | Report::NotDue(_)
