@@ -6,14 +6,23 @@ use std::time::Duration;
 use super::escape;
 use super::history::Look;
 use super::layout::span;
+use super::width::{shorten, width};
 use crate::lease::ServerTime;
 use crate::process;
 use crate::record::{End, Run};
 
 /// The width if stdout is not a terminal: a file must not depend on where it was made.
 const WIDTH: usize = 80;
-/// The chart itself is at least so wide, so that the axis fits above it.
+/// Between columns.
+const GAP: &str = "  ";
+/// A narrower terminal gets a chart for this width.
 const NARROWEST: usize = 40;
+/// The part with the marks is at least so wide, so that two full times fit above it.
+const MARKS: usize = 40;
+/// At a narrow terminal it is narrower: two short times fit above it.
+const FEWEST_MARKS: usize = 24;
+/// From this length on, short times are days.
+const DAYS: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// What was the case in a part of the time. If several runs fall into it, the worst of them counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +48,7 @@ pub struct Window {
 pub struct Paper {
     width: usize,
     utf8: bool,
+    is_terminal: bool,
 }
 
 impl Paper {
@@ -50,9 +60,19 @@ impl Paper {
             .filter_map(env::var_os)
             .find(|value| !value.is_empty())
             .map(|value| value.to_string_lossy().to_lowercase());
+        let columns = process::terminal_columns();
         Self {
-            width: process::terminal_columns().unwrap_or(WIDTH),
+            width: columns.unwrap_or(WIDTH),
+            is_terminal: columns.is_some(),
             utf8: locale.is_some_and(|l| l.contains("utf-8") || l.contains("utf8")),
+        }
+    }
+
+    fn shorten(self, key: &str, columns: usize) -> String {
+        let short = shorten(key, columns);
+        match short.strip_suffix('…') {
+            Some(start) if !self.utf8 && short != key => format!("{start}~"),
+            Some(_) | None => short,
         }
     }
 
@@ -83,39 +103,91 @@ pub fn chart(runs: &[Run], keys: &[String], window: Window, look: &Look, paper: 
         }
     }
     lines.sort_by_key(|(key, _)| *key);
-    let names: Vec<String> = lines.iter().map(|(key, _)| escape(key)).collect();
+    let (columns, fewest) = if paper.is_terminal {
+        let columns = paper.width.max(NARROWEST);
+        (columns, (columns / 2).clamp(FEWEST_MARKS, MARKS))
+    } else {
+        (paper.width, MARKS)
+    };
+    let names: Vec<String> = lines
+        .iter()
+        .map(|(key, _)| {
+            if paper.is_terminal {
+                paper.shorten(&escape(key), columns - fewest - GAP.len())
+            } else {
+                escape(key)
+            }
+        })
+        .collect();
     let head = names
         .iter()
-        .map(|name| name.chars().count())
+        .map(|name| width(name))
         .chain(["KEY".len()])
         .max()
         .unwrap_or_default();
-    let width = paper.width.saturating_sub(head + 2).max(NARROWEST);
+    let marks = columns.saturating_sub(head + GAP.len()).max(fewest);
 
-    let (start, end) = (look.time(window.start()), look.time(window.now));
-    let gap = width.saturating_sub(start.chars().count());
-    let mut out = format!("{:head$}  {start}{end:>gap$}\n", "KEY");
+    let (start, end) = axis(look, window, marks);
+    let gap = marks.saturating_sub(start.chars().count());
+    let mut out = format!("{:head$}{GAP}{start}{end:>gap$}\n", "KEY");
     for (name, (_, runs)) in names.iter().zip(&lines) {
-        let cells = cells(runs, window, width);
-        let marks: String = cells
+        let cells = cells(runs, window, marks);
+        let line: String = cells
             .chunk_by(|a, b| a == b)
             .map(|same| {
                 let text = paper.mark(same[0]).to_string().repeat(same.len());
                 look.failure(same[0] == Cell::Failed, text)
             })
             .collect();
-        out.push_str(&format!("{name:head$}  {marks}\n"));
+        let pad = head - width(name);
+        out.push_str(&format!("{name}{:pad$}{GAP}{line}\n", ""));
     }
-    let cell = i64::try_from(window.length.as_millis() / width as u128).ok();
-    out.push_str(&format!(
-        "{} ran  {}  {} running  {} nothing  (one column is {})\n",
-        paper.mark(Cell::Ran),
-        look.failure(true, format!("{} failed", paper.mark(Cell::Failed))),
-        paper.mark(Cell::Running),
-        paper.mark(Cell::Nothing),
-        span(cell),
-    ));
+    let cell = i64::try_from(window.length.as_millis() / marks as u128).ok();
+    out.push_str(&legend(cell, columns, look, paper));
     out
+}
+
+/// What the marks mean. At a terminal of so many columns it may take several lines.
+fn legend(cell: Option<i64>, columns: usize, look: &Look, paper: Paper) -> String {
+    let mut out = String::new();
+    let meanings = [
+        (Cell::Ran, "ran"),
+        (Cell::Failed, "failed"),
+        (Cell::Running, "running"),
+        (Cell::Nothing, "nothing"),
+    ];
+    let mut legend: Vec<(bool, String)> = meanings
+        .map(|(cell, meaning)| {
+            let text = format!("{} {meaning}", paper.mark(cell));
+            (cell == Cell::Failed, text)
+        })
+        .into();
+    legend.push((false, format!("(one column is {})", span(cell))));
+    let mut taken = 0;
+    for (is_failure, text) in legend {
+        let more = width(&text);
+        if taken > 0 {
+            let fits = !paper.is_terminal || taken + GAP.len() + more <= columns;
+            out.push_str(if fits { GAP } else { "\n" });
+            taken = if fits { taken + GAP.len() } else { 0 };
+        }
+        taken += more;
+        out.push_str(&look.failure(is_failure, text));
+    }
+    out.push('\n');
+    out
+}
+
+/// The times at both ends, as long as they fit above so many marks.
+fn axis(look: &Look, window: Window, marks: usize) -> (String, String) {
+    let (start, end) = (look.time(window.start()), look.time(window.now));
+    if start.len() + end.len() < marks {
+        return (start, end);
+    }
+    // "2026-12-03 04:00:00" without its time of day, or without its year and seconds.
+    let part = if window.length >= DAYS { 0..10 } else { 5..16 };
+    let short = |time: String| time.get(part.clone()).map_or(time.clone(), str::to_owned);
+    (short(start), short(end))
 }
 
 impl Window {
@@ -207,7 +279,54 @@ mod tests {
         };
         let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
         let look = Look::plain(TimeZone::fixed(Offset::constant(2)));
-        chart(runs, &keys, window, &look, Paper { width: 48, utf8 })
+        let paper = Paper {
+            width: 48,
+            utf8,
+            is_terminal: false,
+        };
+        chart(runs, &keys, window, &look, paper)
+    }
+
+    #[test]
+    fn at_a_terminal_no_line_is_wider_than_it_down_to_forty_columns() {
+        let long = "k".repeat(70);
+        let runs = [
+            run("backup", 610, code(0), 615),
+            run("夜間", 0, code(1), 2390),
+        ];
+        let keys = [long, "x".to_owned()];
+        let look = Look::plain(TimeZone::UTC);
+        for hours in [40, 24 * 400] {
+            for columns in 1..=200 {
+                let paper = Paper {
+                    width: columns,
+                    utf8: true,
+                    is_terminal: true,
+                };
+                let window = Window {
+                    now: ServerTime::At(NOW),
+                    length: Duration::from_secs(hours * 3600),
+                };
+                let text = chart(&runs, &keys, window, &look, paper);
+                let widths: Vec<usize> = text.lines().map(width).collect();
+                // The axis and the lines of the keys use all of it.
+                assert!(
+                    widths[..5].iter().all(|w| *w == columns.max(40)),
+                    "{columns}:\n{text}"
+                );
+                assert!(
+                    widths[5..].iter().all(|w| *w <= columns.max(40)),
+                    "{columns}:\n{text}"
+                );
+                assert!(text.contains("one column is"), "{text}");
+                // Two times with a gap between them, or two days.
+                let words = text
+                    .lines()
+                    .next()
+                    .map(|axis| axis.split_whitespace().count());
+                assert!(matches!(words, Some(5 | 3)), "{columns}:\n{text}");
+            }
+        }
     }
 
     #[test]
@@ -255,6 +374,7 @@ mod tests {
         let paper = Paper {
             width: 0,
             utf8: false,
+            is_terminal: true,
         };
         let text = chart(&[endless], &[], window, &look, paper);
         assert!(text.contains("\nk    X"), "{text}");

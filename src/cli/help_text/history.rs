@@ -69,7 +69,7 @@ pub(super) const HISTORY: &[Section] = &[
                 "With --chart, history draws a line for each key that has a history, and for each named key, from --since ago to now. The times above it are in the time zone of TZ. Several runs in one column show as the worst of them: failed, then running, then ran. A run failed if --failed would show it.",
             ),
             Block::Text(
-                "The chart is as wide as the terminal, and 80 columns wide if stdout is not a terminal. Its marks are ASCII unless LC_ALL, LC_CTYPE or LANG names a locale with UTF-8.",
+                "The chart is as wide as the terminal, but at least 40 columns, and long keys are shortened to fit. If stdout is not a terminal, keys are not shortened, and the chart is 80 columns wide, or wider if keys are long. Its marks are ASCII unless LC_ALL, LC_CTYPE or LANG names a locale with UTF-8.",
             ),
         ],
     },
