@@ -158,7 +158,11 @@ fn a_synopsis_shows_every_option_with_its_value_and_what_is_required_without_bra
         ("claim", "[--name NAME | --holder ID]"),
         ("claim", "[-V|--version] KEY"),
         ("renew", "[-V|--version] [KEY]"),
-        ("release", "[--holder ID | --force]"),
+        ("release", "[[--holder ID] [--job-code N] | --force]"),
+        (
+            "history",
+            "[--since DURATION] [--limit N] [--failed] [--last] [--overdue DURATION] [--chart] ",
+        ),
         ("status", "[--exit-code | --watch [INTERVAL]]"),
         ("status", "[-V|--version] [KEY]..."),
         ("purge", "purge --older-than DURATION [--dry-run]"),
@@ -221,6 +225,33 @@ fn every_shell_completes_the_values_of_every_option_that_has_a_list_of_them() {
     };
     let count: usize = verbs().iter().map(|verb| with_values(verb)).sum();
     assert_eq!(count, lists.len());
+}
+
+#[test]
+fn a_page_tells_which_options_exclude_one_another() {
+    for verb in command().get_subcommands() {
+        let page = String::from_utf8_lossy(&page(verb, verb.get_name())).replace("\\-", "-");
+        for one in verb.get_opts() {
+            for other in verb.get_arg_conflicts_with(one) {
+                for (one, other) in [(one, other), (other, one)] {
+                    let [one, other] = [one, other].map(|o| o.get_long().expect("a long name"));
+                    let text = page.split(".TP\n").find(|text| {
+                        let head = text.lines().next().unwrap_or_default();
+                        head.contains(&format!("\\fB--{one}\\fR"))
+                    });
+                    let text = text.expect("an option");
+                    let (_, told) = text.split_once("Cannot be used with ").unwrap_or_default();
+                    let told = told.split(['.', '\n']).next().unwrap_or_default();
+                    let names: Vec<&str> = told.split([',', ' ']).collect();
+                    assert!(
+                        names.contains(&format!("--{other}").as_str()),
+                        "{}: --{one} does not tell of --{other}: {text}",
+                        verb.get_name()
+                    );
+                }
+            }
+        }
+    }
 }
 
 /// The rows of the table in a section of README.md, without its head.

@@ -17,8 +17,7 @@ pub(super) fn page(command: &Command, verb: &str) -> Vec<u8> {
     };
     let whole = command.clone();
     // The examples have a section of their own.
-    let command = command
-        .clone()
+    let command = telling_conflicts(command.clone())
         .name(title)
         .display_name(title)
         .after_long_help("")
@@ -106,7 +105,7 @@ fn bold_for_backticks(roff: &str) -> String {
 }
 
 /// How a verb is called: its own options before those of every verb, each with its value, and what excludes one another
-/// within the same brackets. clap's own synopsis leaves the values out.
+/// within the same brackets, if brackets can say it. clap's own synopsis leaves the values out.
 fn synopsis(command: &Command, verb: &str) -> String {
     let name = if verb == "lease" {
         "lease".to_owned()
@@ -121,24 +120,26 @@ fn synopsis(command: &Command, verb: &str) -> String {
         let closing = ["help", "version"].contains(&arg.get_id().as_str());
         (closing, arg.is_global_set())
     });
-    // What conflicts is told of one of the two only.
-    let excludes = |a: &Arg, b: &Arg| command.get_arg_conflicts_with(a).contains(&b);
     let mut words = Vec::new();
     while !options.is_empty() {
         let first = options.remove(0);
-        let other = options
-            .iter()
-            .position(|other| excludes(first, other) || excludes(other, first));
-        let mut word = option_word(first);
-        if let Some(place) = other {
-            word += &format!("\\ |\\ {}", option_word(options.remove(place)));
+        let alternatives = alternatives(command, first);
+        options.retain(|other| !alternatives.iter().flatten().any(|shown| shown == other));
+        if alternatives.len() == 1 && first.is_required_set() {
+            words.push(option_word(first));
+            continue;
         }
-        let is_required = first.is_required_set();
-        words.push(if is_required {
-            word
-        } else {
-            format!("[{word}]")
-        });
+        let alternatives: Vec<String> = alternatives
+            .iter()
+            .map(|options| match options.as_slice() {
+                [one] => option_word(one),
+                several => {
+                    let several = several.iter().map(|one| format!("[{}]", option_word(one)));
+                    several.collect::<Vec<String>>().join("\\ ")
+                }
+            })
+            .collect();
+        words.push(format!("[{}]", alternatives.join("\\ |\\ ")));
     }
     if let Some(usage) = command.get_overridden_usage() {
         let usage = usage.to_string();
@@ -163,6 +164,82 @@ fn synopsis(command: &Command, verb: &str) -> String {
         words.extend(["COMMAND", "[ARGS]..."].map(argument_word));
     }
     format!(".SH SYNOPSIS\n.SY \"{name}\"\n{}\n.YS\n", words.join("\n"))
+}
+
+/// The options that exclude this one: clap is told of one of the two only.
+fn conflicts<'a>(command: &'a Command, option: &Arg) -> Vec<&'a Arg> {
+    let told = command.get_arg_conflicts_with(option);
+    let excludes = |other: &Arg| {
+        let of_other = command.get_arg_conflicts_with(other);
+        told.contains(&other) || of_other.iter().any(|one| one.get_id() == option.get_id())
+    };
+    command
+        .get_arguments()
+        .filter(|other| other.get_id() != option.get_id() && excludes(other))
+        .collect()
+}
+
+/// What this option is an alternative to: groups of options that exclude those of every other group, and go together among
+/// themselves. Only itself, if the conflicts are not like that. Then only the text of each option tells them.
+fn alternatives<'a>(command: &'a Command, first: &'a Arg) -> Vec<Vec<&'a Arg>> {
+    let others = conflicts(command, first);
+    let Some(other) = others.first() else {
+        return vec![vec![first]];
+    };
+    let mut all: Vec<&Arg> = conflicts(command, other);
+    all.extend(
+        others
+            .iter()
+            .filter(|option| !all.contains(option))
+            .copied()
+            .collect::<Vec<_>>(),
+    );
+    let mut groups: Vec<(Vec<&Arg>, Vec<&Arg>)> = Vec::new();
+    for option in command
+        .get_arguments()
+        .filter(|option| all.contains(option))
+    {
+        let excluded = conflicts(command, option);
+        match groups
+            .iter_mut()
+            .find(|(of_group, _)| *of_group == excluded)
+        {
+            Some((_, group)) => group.push(option),
+            None => groups.push((excluded, vec![option])),
+        }
+    }
+    let is_whole = |(excluded, group): &(Vec<&Arg>, Vec<&Arg>)| {
+        all.iter()
+            .all(|option| excluded.contains(option) != group.contains(option))
+            && excluded.iter().all(|option| all.contains(option))
+    };
+    if groups.iter().all(is_whole) {
+        groups.into_iter().map(|(_, group)| group).collect()
+    } else {
+        vec![vec![first]]
+    }
+}
+
+/// The same verb, whose options tell what they cannot be used with.
+fn telling_conflicts(command: Command) -> Command {
+    let whole = command.clone();
+    command.mut_args(|option| {
+        let names: Vec<String> = conflicts(&whole, &option)
+            .iter()
+            .filter_map(|other| Some(format!("--{}", other.get_long()?)))
+            .collect();
+        if names.is_empty() {
+            return option;
+        }
+        let help = option.get_long_help().or(option.get_help());
+        let help = help.map(ToString::to_string).unwrap_or_default();
+        let told = format!(
+            "{}. Cannot be used with {}",
+            help.trim_end_matches('.'),
+            names.join(", ")
+        );
+        option.help(told.clone()).long_help(told)
+    })
 }
 
 /// `-E|--conflict-exit-code N`, kept on one line.
