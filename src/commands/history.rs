@@ -6,10 +6,10 @@ use super::{Ending, print_or_leave, printed_or_left, store, verbosity};
 use crate::cli::{Common, History, HistoryFormat};
 use crate::exit::Exit;
 use crate::lease::Key;
-use crate::output::{self, Lines, Look, Overdue, Paper, Verbosity, Window};
+use crate::output::{self, Lines, Look, Paper, Verbosity, Window};
 use crate::record::{LastRun, Run};
 use crate::sql::Pattern;
-use crate::store::{Failure, Sink, Store, Wanted};
+use crate::store::{Failure, Sink, Wanted};
 
 /// So many runs are shown if nothing else is asked for.
 const SHOWN: u32 = 20;
@@ -34,41 +34,50 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
 
     if let Some(age) = args.overdue {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-        let overdue = overdue(&store, &patterns, age).map_err(failed)?;
-        if overdue.is_empty() && !is_json {
-            return Ok(Ending::Exit(Exit::Done));
+        let named = named(&patterns);
+        let kept = move || KeptOverdue {
+            lines: output::overdue_lines(is_json),
+            look: look.clone(),
+            age,
+            named: named.clone(),
+        };
+        let kept = store.last_runs_into(&patterns, kept).map_err(failed)?;
+        let lines = kept.finished();
+        let is_empty = lines.is_empty();
+        if !is_empty || is_json {
+            print(lines, verbosity)?;
         }
-        if !is_json {
-            warn_of_zone(verbosity);
-        }
-        print_or_leave(&if is_json {
-            output::overdue_json(&overdue)
-        } else {
-            output::overdue_table(&overdue, &look)
-        })?;
-        return Ok(Ending::Exit(if overdue.is_empty() {
+        return Ok(Ending::Exit(if is_empty {
             Exit::Done
         } else {
             Exit::NotHeld
         }));
     }
 
-    let (text, is_empty) = if args.chart {
+    if args.chart {
         let length = args.since.unwrap_or(CHARTED);
         let (now, runs) = store.chart(&patterns, length).map_err(failed)?;
         let keys: Vec<String> = patterns.into_iter().filter_map(|p| p.plain).collect();
+        if runs.is_empty() && keys.is_empty() {
+            verbosity.info("no runs");
+            return Ok(Ending::Exit(Exit::Done));
+        }
         let (window, paper) = (Window { now, length }, Paper::of_this_terminal());
         let text = output::chart(&runs, &keys, window, &look, paper);
-        (text, runs.is_empty() && keys.is_empty())
-    } else if args.last {
-        let mut last = store.last_runs(&patterns).map_err(failed)?;
-        last.retain(|last| !args.failed || last.run.end.is_failure());
-        let text = if is_json {
-            output::last_runs_json(&last)
-        } else {
-            output::last_runs_table(&last, &look)
+        warn_of_zone(verbosity);
+        print_or_leave(&text)?;
+        return Ok(Ending::Exit(Exit::Done));
+    }
+
+    let lines = if args.last {
+        let only_failed = args.failed;
+        let kept = move || KeptLast {
+            lines: output::last_lines(is_json),
+            look: look.clone(),
+            only_failed,
         };
-        (text, last.is_empty())
+        let kept = store.last_runs_into(&patterns, kept);
+        kept.map_err(failed)?.lines
     } else {
         let default = args.since.is_none().then_some(SHOWN);
         let wanted = Wanted {
@@ -81,26 +90,22 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
             lines: output::history_lines(is_json),
             look: look.clone(),
         };
-        let lines = store.history_into(&wanted, kept).map_err(failed)?.lines;
-        if lines.is_empty() && !is_json {
-            verbosity.info("no runs");
-        } else {
-            if !is_json {
-                warn_of_zone(verbosity);
-            }
-            printed_or_left(lines.print())?;
-        }
-        return Ok(Ending::Exit(Exit::Done));
+        store.history_into(&wanted, kept).map_err(failed)?.lines
     };
-    if is_empty && !is_json {
+    if lines.is_empty() && !is_json {
         verbosity.info("no runs");
     } else {
-        if !is_json {
-            warn_of_zone(verbosity);
-        }
-        print_or_leave(&text)?;
+        print(lines, verbosity)?;
     }
     Ok(Ending::Exit(Exit::Done))
+}
+
+fn print(lines: Lines, verbosity: Verbosity) -> anyhow::Result<()> {
+    if !lines.is_json() {
+        warn_of_zone(verbosity);
+    }
+    printed_or_left(lines.print())?;
+    Ok(())
 }
 
 /// Times are shown in UTC if this machine does not know the zone that TZ names.
@@ -122,27 +127,61 @@ impl Sink<Run> for Kept {
     }
 }
 
-/// The keys whose last success is older than `age` milliseconds, and those that have none. A key that is named in full
-/// counts also if it has never run.
-fn overdue(store: &Store, patterns: &[Pattern], age: i64) -> Result<Vec<Overdue>, Failure> {
-    let last = store.last_runs(patterns)?;
-    let mut overdue: Vec<Overdue> = patterns
-        .iter()
-        .filter_map(|p| p.plain.clone())
-        .filter(|key| !last.iter().any(|last| last.run.key == *key))
-        .map(|key| Overdue { key, last: None })
-        .collect();
-    overdue.extend(
-        last.into_iter()
-            .filter(|last| is_older(last, age))
-            .map(|last| Overdue {
-                key: last.run.key.clone(),
-                last: Some(last),
-            }),
-    );
-    overdue.sort_by(|a, b| a.key.cmp(&b.key));
-    overdue.dedup_by(|a, b| a.key == b.key);
-    Ok(overdue)
+/// The last run of each key, which is to be printed.
+struct KeptLast {
+    lines: Lines,
+    look: Look,
+    only_failed: bool,
+}
+
+impl Sink<LastRun> for KeptLast {
+    fn take(&mut self, last: LastRun) {
+        if !self.only_failed || last.run.end.is_failure() {
+            output::push_last(&mut self.lines, &last, &self.look);
+        }
+    }
+}
+
+/// The keys whose last success is older than `age` milliseconds, and those that have none.
+struct KeptOverdue {
+    lines: Lines,
+    look: Look,
+    age: i64,
+    /// The keys that are named in full and did not come yet, the last one first. They count also if they have never run.
+    named: Vec<String>,
+}
+
+impl Sink<LastRun> for KeptOverdue {
+    /// Runs come by key, so a named key that would have come before this one has none.
+    fn take(&mut self, last: LastRun) {
+        let key = &last.run.key;
+        while let Some(named) = self.named.pop_if(|named| *named <= *key) {
+            if named != *key {
+                output::push_overdue(&mut self.lines, &named, None, &self.look);
+            }
+        }
+        if is_older(&last, self.age) {
+            output::push_overdue(&mut self.lines, key, Some(&last), &self.look);
+        }
+    }
+}
+
+impl KeptOverdue {
+    /// After the last run.
+    fn finished(mut self) -> Lines {
+        while let Some(named) = self.named.pop() {
+            output::push_overdue(&mut self.lines, &named, None, &self.look);
+        }
+        self.lines
+    }
+}
+
+/// The keys that are named in full, the last one first.
+fn named(patterns: &[Pattern]) -> Vec<String> {
+    let mut named: Vec<String> = patterns.iter().filter_map(|p| p.plain.clone()).collect();
+    named.sort_by(|a, b| b.cmp(a));
+    named.dedup();
+    named
 }
 
 /// Whether the last success is older than so many milliseconds.

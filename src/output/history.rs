@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::escape;
 use super::layout::span;
-use super::spool::{Lines, columns, json_array};
+use super::spool::Lines;
 use crate::job::Ended;
 use crate::lease::ServerTime;
 use crate::record::{Culprit, End, LastRun, Run};
@@ -182,58 +182,69 @@ pub fn push_run(lines: &mut Lines, run: &Run, look: &Look) {
     ]);
 }
 
-/// The last run of each key, and its last success.
+/// The last run of each key, and its last success: a line each, as a table or as JSON.
 #[must_use]
-pub fn last_runs_table(last: &[LastRun], look: &Look) -> String {
-    let head = &["KEY", "STARTED", "TOOK", "HOLDER", "LAST SUCCESS", "ENDED"];
-    let lines = last.iter().map(|last| {
-        let run = &last.run;
-        [
-            escape(&run.key),
-            look.time(run.acquired_at),
-            took(run),
-            escape(&run.holder),
-            last.last_success
-                .map_or("never".to_owned(), |at| ago(at, run.now)),
-            look.failure(run.end.is_failure(), look.ended(run)),
-        ]
-    });
-    columns(head, lines)
+pub fn last_lines(json: bool) -> Lines {
+    if json {
+        Lines::json()
+    } else {
+        let head = &["KEY", "STARTED", "TOOK", "HOLDER", "LAST SUCCESS", "ENDED"];
+        Lines::table(head, None, &[])
+    }
 }
 
-/// A key that has not succeeded for too long; without a run if it has none.
-#[derive(Clone, Debug)]
-pub struct Overdue {
-    /// The key.
-    pub key: String,
-    /// Its last run.
-    pub last: Option<LastRun>,
+/// Adds the last run of a key.
+pub fn push_last(lines: &mut Lines, last: &LastRun, look: &Look) {
+    let run = &last.run;
+    if lines.is_json() {
+        lines.item(&LastJson::of(&run.key, Some(last)));
+        return;
+    }
+    lines.row(&[
+        escape(&run.key),
+        look.time(run.acquired_at),
+        took(run),
+        escape(&run.holder),
+        last.last_success
+            .map_or("never".to_owned(), |at| ago(at, run.now)),
+        look.failure(run.end.is_failure(), look.ended(run)),
+    ]);
 }
 
-/// Keys that are overdue: when each has last succeeded, and what became of it since.
+/// Keys that have not succeeded for too long: when each has last succeeded, and what became of it since.
 #[must_use]
-pub fn overdue_table(overdue: &[Overdue], look: &Look) -> String {
-    let head = &["KEY", "LAST SUCCESS", "LAST RUN"];
-    let lines = overdue.iter().map(|overdue| {
-        let Some(last) = &overdue.last else {
-            return [
-                escape(&overdue.key),
-                "never".to_owned(),
-                "it has never run".to_owned(),
-            ];
-        };
-        let run = &last.run;
-        let success = last.last_success.map_or("never".to_owned(), |at| {
-            format!("{} ({})", look.time(at), ago(at, run.now))
-        });
-        let now = if run.end == End::Running {
-            format!("{} has held it for {}", escape(&run.holder), took(run))
-        } else {
-            format!("{}, {}", look.ended(run), ago(run.acquired_at, run.now))
-        };
-        [escape(&overdue.key), success, now]
+pub fn overdue_lines(json: bool) -> Lines {
+    if json {
+        Lines::json()
+    } else {
+        Lines::table(&["KEY", "LAST SUCCESS", "LAST RUN"], None, &[])
+    }
+}
+
+/// Adds a key that is overdue; without a run if it has none.
+pub fn push_overdue(lines: &mut Lines, key: &str, last: Option<&LastRun>, look: &Look) {
+    if lines.is_json() {
+        lines.item(&LastJson::of(key, last));
+        return;
+    }
+    let Some(last) = last else {
+        lines.row(&[
+            escape(key),
+            "never".to_owned(),
+            "it has never run".to_owned(),
+        ]);
+        return;
+    };
+    let run = &last.run;
+    let success = last.last_success.map_or("never".to_owned(), |at| {
+        format!("{} ({})", look.time(at), ago(at, run.now))
     });
-    columns(head, lines)
+    let now = if run.end == End::Running {
+        format!("{} has held it for {}", escape(&run.holder), took(run))
+    } else {
+        format!("{}, {}", look.ended(run), ago(run.acquired_at, run.now))
+    };
+    lines.row(&[escape(key), success, now]);
 }
 
 /// The last run of a key as the column of `status`: `exit 0, 3h ago`.
@@ -318,23 +329,4 @@ impl<'a> LastJson<'a> {
                 .map(|at| at.to_string()),
         }
     }
-}
-
-/// A JSON array with one key on each line: its last run, and its last success.
-#[must_use]
-pub fn last_runs_json(last: &[LastRun]) -> String {
-    json_array(
-        last.iter()
-            .map(|last| LastJson::of(&last.run.key, Some(last))),
-    )
-}
-
-/// The same for keys that are overdue.
-#[must_use]
-pub fn overdue_json(overdue: &[Overdue]) -> String {
-    json_array(
-        overdue
-            .iter()
-            .map(|overdue| LastJson::of(&overdue.key, overdue.last.as_ref())),
-    )
 }

@@ -32,8 +32,8 @@ use crate::timing::human;
 pub use self::chart::{Paper, Window, chart};
 pub use self::escape::escape;
 pub use self::history::{
-    Look, Overdue, ended, history_lines, last_run, last_runs_json, last_runs_table, overdue_json,
-    overdue_table, push_run,
+    Look, ended, history_lines, last_lines, last_run, overdue_lines, push_last, push_overdue,
+    push_run,
 };
 pub use self::layout::span;
 pub use self::message::{Level, Message, log_as_json, log_fence, log_holder};

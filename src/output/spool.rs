@@ -180,23 +180,6 @@ impl Lines {
     }
 }
 
-/// Lines under a heading, in columns that are as wide as their longest text.
-pub(super) fn columns<const N: usize>(
-    head: &'static [&'static str; N],
-    rows: impl Iterator<Item = [String; N]>,
-) -> String {
-    let mut lines = Lines::table(head, None, &[]).in_memory();
-    rows.for_each(|row| lines.row(&row));
-    lines.text()
-}
-
-/// A JSON array with one object on each line.
-pub(super) fn json_array(items: impl Iterator<Item = impl Serialize>) -> String {
-    let mut lines = Lines::json().in_memory();
-    items.for_each(|item| lines.item(&item));
-    lines.text()
-}
-
 /// A file in the folder for temporary files. Its name is removed at once.
 fn open_without_name() -> io::Result<File> {
     let random = getrandom::u64().map_err(io::Error::other)?;

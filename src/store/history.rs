@@ -79,14 +79,28 @@ impl Store {
         })
     }
 
-    /// The last run of each key that matches, by key.
+    /// The last run of each key that matches, by key, one at a time. Each attempt begins with a new sink.
     ///
     /// # Errors
     /// As [`Store::history`].
-    pub fn last_runs(&self, patterns: &[Pattern]) -> Result<Vec<LastRun>, Failure> {
+    pub fn last_runs_into<S: Sink<LastRun>>(
+        &self,
+        patterns: &[Pattern],
+        sink: impl Fn() -> S + Clone + Send + 'static,
+    ) -> Result<S, Failure> {
         let (plain, likes) = keys(patterns);
         self.read_history(move |client, queries| {
-            last_runs(client, queries, plain.as_ref(), likes.as_ref())
+            let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+                [(&plain, Type::TEXT_ARRAY), (&likes, Type::TEXT_ARRAY)];
+            let broken = |e: postgres::Error| Failure::from_postgres(&e);
+            let mut rows = client
+                .query_typed_raw(&queries.last, parameters)
+                .map_err(broken)?;
+            let mut sink = sink();
+            while let Some(row) = rows.next().map_err(broken)? {
+                sink.take(last_run(&row)?);
+            }
+            Ok(sink)
         })
     }
 
@@ -254,28 +268,25 @@ pub(super) fn last_runs_if_readable(
         }
     }
     let keys = keys.to_vec();
-    last_runs(client, queries, Some(&keys), None).map(Some)
-}
-
-fn last_runs(
-    client: &mut Client,
-    queries: &Queries,
-    keys: Option<&Vec<String>>,
-    likes: Option<&Vec<String>>,
-) -> Result<Vec<LastRun>, Failure> {
     let rows = query(
         client,
         &queries.last,
-        &[(&keys, Type::TEXT_ARRAY), (&likes, Type::TEXT_ARRAY)],
+        &[
+            (&Some(keys), Type::TEXT_ARRAY),
+            (&None::<Vec<String>>, Type::TEXT_ARRAY),
+        ],
     )?;
     rows.iter()
-        .map(|row| {
-            Ok(LastRun {
-                run: run(row)?,
-                last_success: time(row, "last_success")?,
-            })
-        })
-        .collect()
+        .map(last_run)
+        .collect::<Result<_, _>>()
+        .map(Some)
+}
+
+fn last_run(row: &PgRow) -> Result<LastRun, Failure> {
+    Ok(LastRun {
+        run: run(row)?,
+        last_success: time(row, "last_success")?,
+    })
 }
 
 fn run(r: &PgRow) -> Result<Run, Failure> {

@@ -45,7 +45,8 @@ fn lines(url: &str, args: &[&str]) -> (Vec<String>, u64) {
     let peak = peak.and_then(|text| text.parse().ok()).expect("a number");
     let mut lines = vec![first.trim_end().to_owned()];
     lines.extend(out.lines().map(|line| line.expect("text")));
-    assert!(child.wait().expect("its end").success());
+    let code = i32::from(args.contains(&"--overdue"));
+    assert_eq!(child.wait().expect("its end").code(), Some(code));
     (lines, peak)
 }
 
@@ -54,7 +55,9 @@ fn the_memory_for_a_list_does_not_grow_with_its_length_and_columns_fit_all_of_it
     let (_, url) = world(ROWS);
     let limit = (2 * ROWS).to_string();
     let history = ["history", "--limit", &limit];
-    for words in [&["status"][..], &history] {
+    let last = ["history", "--last"];
+    let overdue = ["history", "--overdue", "1ms"];
+    for words in [&["status"][..], &history, &last, &overdue] {
         let (table, peak) = lines(&url, words);
         assert!(peak < MOST_KB, "{words:?}: {peak} kB");
         assert_eq!(table.len(), 1 + ROWS, "{words:?}");
