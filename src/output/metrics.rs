@@ -3,10 +3,12 @@
 //! The text is valid as OpenMetrics and in the text format of Prometheus before it, which node_exporter's textfile collector
 //! reads: to that one, the closing `# EOF` is a comment.
 
-use std::io::IsTerminal as _;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 use super::escape;
+use super::spool::Lines;
 use super::status::Shown;
+use super::stdout_is_open;
 use crate::job::Ended;
 use crate::lease::{LeaseState, Row, ServerTime};
 use crate::record::LastRun;
@@ -112,21 +114,62 @@ fn label(key: &str, is_terminal: bool) -> String {
     format!("\"{key}\"")
 }
 
-/// A gauge after another, with a sample for each key whose value is known.
-#[must_use]
-pub fn openmetrics(shown: &[Shown]) -> String {
-    let is_terminal = std::io::stdout().is_terminal();
-    let mut out = String::new();
-    for (name, help, value) in GAUGES {
-        out.push_str(&format!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
-        for shown in shown {
+/// The gauges of leases that come one at a time: one list of samples for each gauge.
+pub struct Gauges {
+    samples: Vec<Lines>,
+    is_terminal: bool,
+}
+
+impl Default for Gauges {
+    fn default() -> Self {
+        Self {
+            samples: GAUGES.iter().map(|_| Lines::plain()).collect(),
+            is_terminal: io::stdout().is_terminal(),
+        }
+    }
+}
+
+impl Gauges {
+    /// Adds a sample to each gauge whose value is known for this key.
+    pub fn push(&mut self, shown: &Shown) {
+        let key = label(shown.key(), self.is_terminal);
+        for ((name, _, value), samples) in GAUGES.iter().zip(&mut self.samples) {
             if let Some(value) = value(shown) {
-                let (key, value) = (label(shown.key(), is_terminal), number(value));
-                out.push_str(&format!("{name}{{key={key}}} {value}\n"));
+                samples.push(&format!("{name}{{key={key}}} {}", number(value)));
             }
         }
     }
-    out + "# EOF\n"
+
+    /// Writes them to stdout.
+    ///
+    /// # Errors
+    /// As [`Lines::print`].
+    pub fn print(self) -> io::Result<()> {
+        stdout_is_open()?;
+        self.write_to(&mut BufWriter::new(io::stdout().lock()))
+    }
+
+    fn write_to(self, out: &mut impl Write) -> io::Result<()> {
+        for ((name, help, _), samples) in GAUGES.iter().zip(self.samples) {
+            write!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n")?;
+            samples.write_to(out)?;
+        }
+        out.write_all(b"# EOF\n")?;
+        out.flush()
+    }
+}
+
+/// The gauges of leases that are in memory anyway.
+#[must_use]
+pub fn openmetrics(shown: &[Shown]) -> String {
+    let mut gauges = Gauges::default();
+    gauges.samples = gauges.samples.into_iter().map(Lines::in_memory).collect();
+    shown.iter().for_each(|one| gauges.push(one));
+    let mut text = Vec::new();
+    gauges
+        .write_to(&mut text)
+        .expect("memory can be written, and no file is read");
+    String::from_utf8(text).expect("it was written as UTF-8")
 }
 
 fn number(value: f64) -> String {

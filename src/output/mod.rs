@@ -37,7 +37,7 @@ pub use self::history::{
 };
 pub use self::layout::span;
 pub use self::message::{Level, Message, log_as_json, log_fence, log_holder};
-pub use self::metrics::openmetrics;
+pub use self::metrics::{Gauges, openmetrics};
 pub use self::report::{not_released, report};
 pub use self::run_ended::{renewed, run_ended};
 pub use self::screen::{Screen, ScreenView, leave_screen, local_time};

@@ -17,6 +17,8 @@ use super::width::width;
 
 /// How many bytes stay in memory.
 const BUFFER: usize = 1 << 20;
+/// The same for plain lines: several lists of them are filled at once.
+const PLAIN_BUFFER: usize = BUFFER / 8;
 /// Between the texts of a line that is kept. The texts are escaped, so they contain none.
 const SEPARATOR: char = '\t';
 
@@ -34,6 +36,8 @@ pub struct Lines {
 }
 
 enum Layout {
+    /// Each line as it is.
+    Plain,
     Json,
     Table {
         head: &'static [&'static str],
@@ -62,6 +66,11 @@ impl Lines {
     /// A JSON array with one object on each line.
     pub(super) const fn json() -> Self {
         Self::new(Layout::Json)
+    }
+
+    /// Lines that are printed as they are.
+    pub(super) const fn plain() -> Self {
+        Self::new(Layout::Plain)
     }
 
     const fn new(layout: Layout) -> Self {
@@ -102,10 +111,15 @@ impl Lines {
         self.push(&harmless_json(text));
     }
 
-    fn push(&mut self, line: &str) {
+    /// Adds a line as it is. It has no line break.
+    pub(super) fn push(&mut self, line: &str) {
         self.buffer.push_str(line);
         self.buffer.push('\n');
-        if self.buffer.len() >= BUFFER && !self.is_full {
+        let most = match self.layout {
+            Layout::Plain => PLAIN_BUFFER,
+            Layout::Json | Layout::Table { .. } => BUFFER,
+        };
+        if self.buffer.len() >= most && !self.is_full {
             // Without room for a file, memory has to do.
             self.is_full = self.write_to_file().is_err();
         }
@@ -146,7 +160,7 @@ impl Lines {
         String::from_utf8(text).expect("it was written as UTF-8")
     }
 
-    fn write_to(self, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn write_to(self, out: &mut impl Write) -> io::Result<()> {
         let mut file = self.file;
         if let Some(file) = &mut file {
             file.rewind()?;
@@ -155,6 +169,11 @@ impl Lines {
         let rest = self.buffer.lines().map(|line| Ok(line.to_owned()));
         let lines = kept.into_iter().flatten().chain(rest);
         match self.layout {
+            Layout::Plain => {
+                for line in lines {
+                    writeln!(out, "{}", line?)?;
+                }
+            }
             Layout::Table {
                 head,
                 mut widths,

@@ -86,6 +86,24 @@ fn the_memory_for_a_list_does_not_grow_with_its_length_and_columns_fit_all_of_it
 }
 
 #[test]
+fn the_memory_for_gauges_does_not_grow_with_the_number_of_keys() {
+    let (_, url) = world(ROWS);
+    let (text, peak) = lines(&url, &["status", "--format", "openmetrics"]);
+    assert!(peak < MOST_KB, "{peak} kB");
+    // Eight gauges, each with a heading of two lines, and the end.
+    assert_eq!(text.len(), 8 * (2 + ROWS) + 1);
+    for gauge in text[..text.len() - 1].chunks(2 + ROWS) {
+        let name = gauge[1].split(' ').nth(2).expect("a name");
+        let start = format!("{name}{{key=\"key-");
+        assert!(
+            gauge[2..].iter().all(|sample| sample.starts_with(&start)),
+            "{name}"
+        );
+    }
+    assert_eq!(text[text.len() - 1], "# EOF");
+}
+
+#[test]
 fn a_list_that_breaks_off_is_read_again_and_nothing_of_it_is_printed_twice() {
     let (database, url) = world(50_000);
     let call = Lease::new(["status", "--format", "json", "--db-timeout", "5m"]).url(&url);

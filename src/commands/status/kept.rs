@@ -1,7 +1,7 @@
 //! The leases that `lease status` is to show: a line each, without memory for all of them where that is possible.
 
 use crate::cli::StatusFormat;
-use crate::output::{self, Lines, Shown};
+use crate::output::{self, Gauges, Lines, Shown};
 use crate::record::LastRun;
 use crate::sql::Pattern;
 use crate::store::{Listed, Sink};
@@ -17,7 +17,9 @@ pub(super) struct Kept {
 pub(super) enum Form {
     /// What is printed once.
     Lines(Lines),
-    /// What needs all of them at once: each gauge, and a watch.
+    /// The same as gauges.
+    Gauges(Gauges),
+    /// What needs all of them at once: a watch.
     All(Vec<Shown>),
 }
 
@@ -29,7 +31,7 @@ impl Form {
                 Self::Lines(output::status_lines(false, output::stdout_columns()))
             }
             StatusFormat::Json => Self::Lines(output::status_lines(true, None)),
-            StatusFormat::OpenMetrics => Self::All(Vec::new()),
+            StatusFormat::OpenMetrics => Self::Gauges(Gauges::default()),
         }
     }
 }
@@ -51,6 +53,7 @@ impl Kept {
         }
         match &mut self.form {
             Form::Lines(lines) => output::push_status(lines, &shown),
+            Form::Gauges(gauges) => gauges.push(&shown),
             Form::All(all) => all.push(shown),
         }
     }

@@ -83,8 +83,11 @@ pub fn status(common: &Common, mut args: Status) -> anyhow::Result<Ending> {
             Form::Lines(lines) => {
                 printed_or_left(lines.print())?;
             }
+            Form::Gauges(gauges) => {
+                printed_or_left(gauges.print())?;
+            }
             Form::All(shown) => {
-                print_or_leave(&output::openmetrics(&shown))?;
+                print_or_leave(&view.text(&shown, None))?;
             }
         }
     }

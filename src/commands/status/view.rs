@@ -27,7 +27,7 @@ impl View {
         let listing = store.status(&self.patterns, self.free, flag, all)?;
         let shown = match listing.rows.form {
             Form::All(shown) => shown,
-            Form::Lines(_) => Vec::new(),
+            Form::Lines(_) | Form::Gauges(_) => Vec::new(),
         };
         Ok((shown, listing.no_table))
     }
