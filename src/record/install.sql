@@ -38,41 +38,39 @@ AS $body$
 DECLARE
     keep     CONSTANT interval := KEEP;
     moment   CONSTANT timestamptz := clock_timestamp();
-    setting  CONSTANT text := current_setting('lease.run', true);
+    setting  text := current_setting('lease.run', true);
+    said     json;
+    is_mended boolean;
     its_host text;
-    its_pid  int;
+    its_pid  text;
     job      text;
     manner   text;
-    code     int;
-    ours_to  timestamptz;
-    signal   int;
+    code     text;
+    ours_to  text;
+    signal   text;
     is_emptied boolean;
     oldest   timestamptz;
 BEGIN
     -- What only the client knows. Anybody can put anything there, so what can't be read has not been said. A name may have
     -- letters that the encoding of this database does not have: without them the rest can be read.
+    -- Texts here; each is checked where it is used, because planning the checks of all of them takes time.
     IF octet_length(setting) BETWEEN 2 AND 2000 THEN
-        FOR attempt IN 1..2 LOOP
+        LOOP
             BEGIN
-                SELECT nullif(left(s.said ->> 'host', 255), ''),
-                       CASE WHEN s.said ->> 'pid' ~ '^[1-9][0-9]{0,8}$' THEN (s.said ->> 'pid')::int END,
-                       nullif(left(s.said ->> 'program', 255), ''),
-                       s.said ->> 'ended',
-                       CASE WHEN s.said ->> 'exit_code' ~ '^([0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$'
-                            THEN (s.said ->> 'exit_code')::int END,
-                       CASE WHEN s.said ->> 'exit_signal' ~ '^([1-9]|[1-9][0-9]|1[01][0-9]|12[0-7])$'
-                            THEN (s.said ->> 'exit_signal')::int END,
-                       CASE WHEN s.said ->> 'ours_to' ~ '^[0-9]{1,18}$'
-                            THEN 'epoch'::timestamptz + (s.said ->> 'ours_to')::bigint * interval '1 microsecond' END
-                  INTO its_host, its_pid, job, manner, code, signal, ours_to
-                  FROM (SELECT CASE attempt
-                               WHEN 1 THEN setting
-                               ELSE regexp_replace(setting, E'\\\\(\\\\|u[0-9a-fA-F]{4})', '?', 'g') END::json AS said) AS s;
+                said := setting;
+                SELECT nullif(left(said ->> 'host', 255), ''), said ->> 'pid', nullif(left(said ->> 'program', 255), ''),
+                       said ->> 'ended', said ->> 'exit_code', said ->> 'exit_signal', said ->> 'ours_to'
+                  INTO its_host, its_pid, job, manner, code, signal, ours_to;
                 EXIT;
             EXCEPTION WHEN OTHERS THEN
-                manner := NULL;
+                EXIT WHEN is_mended;
+                is_mended := true;
+                setting := regexp_replace(setting, E'\\\\(\\\\|u[0-9a-fA-F]{4})', '?', 'g');
             END;
         END LOOP;
+        IF its_pid !~ '^[1-9][0-9]{0,8}$' THEN
+            its_pid := NULL;
+        END IF;
     END IF;
 
     IF TG_OP = 'TRUNCATE' THEN
@@ -83,7 +81,7 @@ BEGIN
                    SELECT CASE WHEN going THEN 'deleted' ELSE 'expired' END,
                           CASE WHEN going THEN session_user::text END,
                           CASE WHEN going THEN its_host END,
-                          CASE WHEN going THEN its_pid END
+                          CASE WHEN going THEN its_pid::int END
                      FROM (SELECT l.expires_at > moment AS going) AS g)
           FROM "public"."lease" AS l
          WHERE l.holder <> '' AND h.key = l.key COLLATE "C" AND h.fence = l.fence AND h.ended_at IS NULL;
@@ -100,22 +98,25 @@ BEGIN
                 )))::int)::text, true);
     END IF;
 
-    IF TG_OP = 'UPDATE' AND OLD.holder <> '' AND OLD.key = NEW.key AND OLD.holder = NEW.holder
-        AND OLD.xmin::text::bigint = txid_current() % 4294967296 THEN
-        -- A first claim reads the clock again once its row exists, in the same transaction. That is still one term.
-        UPDATE "public"."lease_history" AS h
-           SET fence = NEW.fence, acquired_at = NEW.acquired_at
-         WHERE h.key = OLD.key COLLATE "C" AND h.fence = OLD.fence AND h.ended_at IS NULL;
-        RETURN NULL;
-    END IF;
-
     IF TG_OP <> 'INSERT' AND OLD.holder <> '' THEN
+        IF TG_OP = 'UPDATE' AND OLD.key = NEW.key AND OLD.holder = NEW.holder
+            AND OLD.xmin::text::bigint = txid_current() % 4294967296 THEN
+            -- A first claim reads the clock again once its row exists, in the same transaction. That is still one term.
+            UPDATE "public"."lease_history" AS h
+               SET fence = NEW.fence, acquired_at = NEW.acquired_at
+             WHERE h.key = OLD.key COLLATE "C" AND h.fence = OLD.fence AND h.ended_at IS NULL;
+            RETURN NULL;
+        END IF;
+
         is_emptied := TG_OP = 'UPDATE' AND OLD.key = NEW.key AND coalesce(NEW.holder, '') = '';
         IF is_emptied THEN
             manner := CASE
                 WHEN manner = 'forced' THEN CASE WHEN OLD.expires_at > moment THEN 'forced' ELSE 'expired' END
                 -- Unless the job had ended in time, only its release came late, and nobody had moved the expiry.
-                WHEN OLD.expires_at <= moment AND (ours_to <= OLD.expires_at) IS NOT TRUE THEN 'lost'
+                WHEN OLD.expires_at <= moment AND (
+                    CASE WHEN ours_to ~ '^[0-9]{1,18}$'
+                         THEN 'epoch'::timestamptz + ours_to::bigint * interval '1 microsecond' END
+                    <= OLD.expires_at) IS NOT TRUE THEN 'lost'
                 ELSE 'released' END;
         ELSE
             manner := CASE
@@ -133,9 +134,11 @@ BEGIN
                        SELECT m.ended,
                               CASE WHEN m.ended IN ('forced', 'deleted') THEN session_user::text END,
                               CASE WHEN m.ended IN ('forced', 'deleted') THEN its_host END,
-                              CASE WHEN m.ended IN ('forced', 'deleted') THEN its_pid END,
-                              CASE WHEN m.ended IN ('released', 'lost') THEN code END,
-                              CASE WHEN m.ended IN ('released', 'lost') THEN signal END
+                              CASE WHEN m.ended IN ('forced', 'deleted') THEN its_pid::int END,
+                              CASE WHEN m.ended IN ('released', 'lost')
+                               AND code ~ '^([0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$' THEN code::int END,
+                              CASE WHEN m.ended IN ('released', 'lost')
+                               AND signal ~ '^([1-9]|[1-9][0-9]|1[01][0-9]|12[0-7])$' THEN signal::int END
                          FROM (SELECT CASE
                                       WHEN is_emptied IS NOT TRUE THEN manner
                                       -- lease claimed it, and another program has emptied the row: its holder did not.
@@ -143,7 +146,7 @@ BEGIN
                                       THEN CASE WHEN OLD.expires_at > moment THEN 'forced' ELSE 'expired' END
                                       -- A run releases its lease itself, once its job has ended. Until then it is lost.
                                       WHEN manner = 'released' AND h.program IS NOT NULL
-                                       AND (h.host, h.pid::text) IS DISTINCT FROM (its_host, its_pid::text)
+                                       AND (h.host, h.pid::text) IS DISTINCT FROM (its_host, its_pid)
                                       THEN 'lost'
                                       ELSE manner END AS ended) AS m)
              WHERE h.key = OLD.key COLLATE "C" AND h.fence = OLD.fence AND h.ended_at IS NULL;
@@ -158,7 +161,7 @@ BEGIN
 
     IF TG_OP <> 'DELETE' AND NEW.holder <> '' THEN
         INSERT INTO "public"."lease_history" AS h (key, fence, holder, host, pid, program, acquired_at)
-        VALUES (NEW.key, NEW.fence, NEW.holder, its_host, its_pid, job, NEW.acquired_at)
+        VALUES (NEW.key, NEW.fence, NEW.holder, its_host, its_pid::int, job, NEW.acquired_at)
             -- The row of the lease was deleted, and put back as it had been. How any other term has ended stays as it is:
             -- whoever may update the lease table must not be able to change what was recorded.
             ON CONFLICT (key, fence, acquired_at) DO UPDATE
