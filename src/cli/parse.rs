@@ -8,15 +8,13 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 
-use super::value_parsers::{shown, watch_interval};
-use super::{Cli, Command as Verb, HistoryFormat, StatusFormat};
+use super::command::{Cli, Command as Verb};
+use super::history::HistoryFormat;
+use super::run::RUN_USAGE;
+use super::shown::shown;
+use super::status::StatusFormat;
+use super::watch::watch_interval;
 use crate::lease::Key;
-
-/// The usage of `run`.
-pub(crate) const RUN_USAGE: &str = "lease run [OPTIONS] <KEY> [--] <COMMAND> [ARGS]...";
-
-/// The usage of `purge`: the one verb with an option that is required.
-pub(crate) const PURGE_USAGE: &str = "lease purge --older-than <DURATION> [OPTIONS] [KEY]...";
 
 /// Reads the arguments, which begin with the program's name, and the variables that stand in for options.
 ///
