@@ -7,10 +7,12 @@ use std::time::Duration;
 use postgres::Client;
 use postgres::types::Type;
 
+use super::columns::{Moment, cell, text};
 use super::database::Store;
 use super::failure::Failure;
 use super::history::{HistoryAccess, access, time};
-use super::outcome::{self, Moment, cell, micros, only_read, query, text};
+use super::outcome;
+use super::statement::{micros, only_read, query};
 use super::transaction::{Answer, Effect, Sent};
 use crate::fault::Fault;
 use crate::lease::{Claim, Fence, Holder, Key, ServerTime, Success};

@@ -6,11 +6,13 @@ use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Row as PgRow};
 
+use super::columns::{Moment, cell, text};
 use super::database::Store;
 use super::failure::Failure;
 use super::kept::Connection;
 use super::operate::Plan;
-use super::outcome::{Moment, Sink, cell, micros, only_read, query, text};
+use super::sink::Sink;
+use super::statement::{micros, only_read, query};
 use crate::connect::Access;
 use crate::fault::Fault;
 use crate::job::{Ended, Signal};

@@ -7,12 +7,14 @@ use std::sync::atomic::AtomicBool;
 use postgres::Client;
 use postgres::types::Type;
 
+use super::columns::row;
 use super::database::Store;
 use super::failure::Failure;
 use super::history::{keys, last_runs_if_readable};
 use super::kept::Connection;
 use super::operate::Plan;
-use super::outcome::{Sink, query, row};
+use super::sink::Sink;
+use super::statement::query;
 use super::transaction::{Answer, Effect};
 use crate::connect::Access;
 use crate::fault::Fault;

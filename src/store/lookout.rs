@@ -7,10 +7,11 @@ use std::time::Duration;
 use postgres::Client;
 use postgres::types::Type;
 
+use super::columns::row;
 use super::database::Store;
 use super::failure::Failure;
 use super::operate::Plan;
-use super::outcome::{only_read, query, row};
+use super::statement::{only_read, query};
 use super::transaction::Sent;
 use crate::connect::Access;
 use crate::lease::{Key, Row};

@@ -9,6 +9,9 @@
 //! | `bounded` | one attempt, within its time |
 //! | `transaction` | one attempt, as its thread sees it |
 //! | `kept` | a connection that stays open for a moment after a claim |
+//! | `statement` | runs one statement |
+//! | `columns` | from columns to values, and to a row of the lease table |
+//! | `sink` | what takes the rows of an answer |
 //! | `outcome` | from rows to outcomes |
 //! | `database` | where the table is |
 //! | `operate` | one operation: attempt after attempt |
@@ -22,6 +25,7 @@
 //! | `purge` | removing keys that nobody uses |
 
 mod bounded;
+mod columns;
 mod database;
 mod due;
 mod evict;
@@ -33,6 +37,8 @@ mod lookout;
 mod operate;
 mod outcome;
 mod purge;
+mod sink;
+mod statement;
 mod table;
 mod term;
 mod transaction;
@@ -41,6 +47,6 @@ pub use self::database::{MessageSink, Reporter, Store};
 pub use self::failure::{Applied, Failure};
 pub use self::history::Wanted;
 pub use self::listing::{Listed, Listing};
-pub use self::outcome::Sink;
 pub use self::purge::{Purged, Unused};
+pub use self::sink::Sink;
 pub use self::transaction::Sent;

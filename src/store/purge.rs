@@ -7,12 +7,14 @@ use std::time::Duration;
 use postgres::Client;
 use postgres::types::Type;
 
+use super::columns::{cell, text};
 use super::database::Store;
 use super::failure::Failure;
 use super::history::likes;
 use super::kept::Connection;
 use super::operate::Plan;
-use super::outcome::{cell, micros, only_read, query, refuse_misshapen, text};
+use super::outcome::refuse_misshapen;
+use super::statement::{micros, only_read, query};
 use super::transaction::{Answer, Effect};
 use crate::connect::Access;
 use crate::fault::Fault;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use postgres::Client;
 use postgres::types::Type;
 
+use super::columns::cell;
 use super::database::Store;
 use super::failure::Failure;
 use super::kept::Connection;
 use super::operate::Plan;
-use super::outcome::{cell, query, refuse_misshapen};
+use super::outcome::refuse_misshapen;
+use super::statement::query;
 use super::transaction::{Answer, Effect};
 use crate::clock::BootTime;
 use crate::connect::Access;
