@@ -12,11 +12,14 @@
 //! It ignores every signal that can be ignored. Its only descriptors are its end of the pipe, a timer, a pidfd and stderr,
 //! so that no pipeline waits for it. Its name does not begin with "lease", so that `pkill -9 lease` does not kill both.
 //!
-//! `wire.rs` has the messages from `lease`, `switch.rs` the decisions, and `system.rs` the process.
+//! `wire.rs` has the messages from `lease`, `switch.rs` the decisions, `system.rs` the fork and its end, `detach.rs` what
+//! the process gives up, and `watch.rs` its loop.
 #![allow(unsafe_code)] // fork(2), and system calls between a fork and an exit; each use says why it is sound.
 
+mod detach;
 mod switch;
 mod system;
+mod watch;
 mod wire;
 
 use std::io::{self, Write};
