@@ -23,6 +23,7 @@ use super::settings::{
 };
 use super::time_limit::within;
 use super::tls::{self, Prepared};
+use super::way::{Way, WayError, in_the_order_of};
 use super::wire::{Connector, Encryption, Handshake};
 
 /// How long a connection lasts beyond its time limit. The caller gives up first, so that the error in its message is the
@@ -125,7 +126,7 @@ impl Attempt {
         Err(errors)
     }
 
-    /// Tries one address, and a second time with the other encryption where libpq does so.
+    /// Tries one address.
     fn address(
         &self,
         host: &Host,
@@ -133,57 +134,22 @@ impl Attempt {
         target: Target,
         limit: Duration,
     ) -> Result<Client, ConnectError> {
-        let client = match self.settings.tls.mode {
-            SslMode::Disable => self.once(host, address, limit, Way::Plain),
-            _ if matches!(address, Address::Socket(_)) => {
-                self.once(host, address, limit, Way::Plain)
-            }
-            SslMode::Allow => self
-                .once(host, address, limit, Way::Plain)
-                .or_else(|(plain, _)| {
-                    if plain.stage != (Stage::Refused { not_now: false }) {
-                        return Err((plain, false));
-                    }
-                    self.once(host, address, limit, Way::Required)
-                        .map_err(|(tls, encrypted)| {
-                            let text = if tls.stage == Stage::NoTls {
-                                plain
-                            } else {
-                                both(plain, "with TLS", tls)
-                            };
-                            (text, encrypted)
-                        })
-                }),
-            SslMode::Prefer => {
-                self.once(host, address, limit, Way::IfOffered)
-                    .or_else(|(tls, encrypted)| {
-                        let again = tls.stage == Stage::Handshake
-                            || (encrypted && tls.stage == (Stage::Refused { not_now: false }));
-                        if !again {
-                            return Err((tls, encrypted));
-                        }
-                        self.once(host, address, limit, Way::Plain)
-                            .map_err(|(plain, encrypted)| {
-                                (both(tls, "without TLS", plain), encrypted)
-                            })
-                    })
-            }
-            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => {
-                self.once(host, address, limit, Way::Required)
-            }
+        let mode = match address {
+            Address::Socket(_) => SslMode::Disable,
+            Address::Ip(_) => self.settings.tls.mode,
         };
-        let client = client.map_err(|(error, _)| error)?;
+        let client = in_the_order_of(mode, |way| self.once(host, address, limit, way))?;
         session::fits(client, target)
     }
 
-    /// One attempt. The error comes with whether the connection was encrypted.
+    /// One attempt.
     fn once(
         &self,
         host: &Host,
         address: &Address,
         limit: Duration,
         way: Way,
-    ) -> Result<Client, (ConnectError, bool)> {
+    ) -> Result<Client, WayError> {
         descriptors().map_err(|error| (ConnectError::of_io(&error), false))?;
         let settings = &self.settings;
         let mut config = Config::new();
@@ -297,24 +263,6 @@ impl Attempt {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Plain,
-    IfOffered,
-    Required,
-}
-
-/// The errors of both attempts, unless they are equal.
-fn both(first: ConnectError, way: &str, second: ConnectError) -> ConnectError {
-    if first.text == second.text {
-        return second;
-    }
-    ConnectError {
-        text: format!("{}; {way}: {}", first.text, second.text),
-        ..second
-    }
-}
-
 /// Checks that there are enough free file descriptors for a connection. The `postgres` crate needs three for an event loop,
 /// and panics without them. That would end a run, although the next attempt might succeed.
 fn descriptors() -> io::Result<()> {
@@ -322,19 +270,4 @@ fn descriptors() -> io::Result<()> {
     let four = io::pipe()?;
     drop((two, four));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_attempts_that_fail_alike_are_reported_once() {
-        let error = |text: &str| ConnectError::new(Fault::Login, text);
-        assert_eq!(both(error("a"), "with TLS", error("a")).text, "a");
-        assert_eq!(
-            both(error("a"), "with TLS", error("b")).text,
-            "a; with TLS: b"
-        );
-    }
 }

@@ -13,6 +13,7 @@
 //! | `time_limit` | work that may hang, within a time limit |
 //! | `resolve` | the addresses of a host |
 //! | `session` | whether a server is acceptable for `target_session_attrs` |
+//! | `way` | with which encryption an address is tried, and when a second time |
 //! | `attempt` | one host: its addresses, with the encryption that `sslmode` allows |
 //! | `open` | host after host |
 
@@ -24,6 +25,7 @@ mod session;
 mod settings;
 mod time_limit;
 mod tls;
+mod way;
 mod wire;
 
 pub use self::attempt::{Connected, OnNotice};
