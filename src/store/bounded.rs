@@ -17,7 +17,7 @@ use std::time::Duration;
 use postgres::Client;
 
 use super::failure::Failure;
-use super::kept::{Open, Talk};
+use super::kept::Talk;
 use super::transaction::{
     ABANDONED, Answer, Attempt, COMMITTING, CONNECTING, OPEN, Sent, converse, finish, late, step,
 };
@@ -56,23 +56,23 @@ where
     let (answers, answer) = mpsc::channel();
     let (closing, closed) = mpsc::channel::<()>();
     let connection = attempt.connection.clone();
-    let talk =
-        Box::new(
-            move |open: Option<Open>| match converse(open, &attempt, &worker_phase, work) {
-                Ok(conversed) => {
-                    finish(&attempt, conversed, &answers, closing);
-                }
-                Err(failure) => drop(answers.send(Err(failure))),
-            },
-        );
+    let talk = Talk(Box::new(move |open| {
+        match converse(open, &attempt, &worker_phase, work) {
+            Ok(conversed) => finish(&attempt, conversed, &answers, closing),
+            Err(failure) => {
+                drop(answers.send(Err(failure)));
+                None
+            }
+        }
+    }));
     let talk = match connection.kept() {
         Some(kept) => kept.hand_over(talk).err(),
-        None => Some(talk as Talk),
+        None => Some(talk),
     };
     if let Some(talk) = talk
         && let Err(error) = thread::Builder::new()
             .name("lease-database".to_owned())
-            .spawn(move || talk(None))
+            .spawn(move || talk.carry_out())
     {
         return Err(Failure::new(
             Fault::Busy,

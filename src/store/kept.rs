@@ -67,8 +67,25 @@ impl Connection {
     }
 }
 
-/// An attempt that waits for a connection. Given none, it makes one.
-pub(super) type Talk = Box<dyn FnOnce(Option<Open>) + Send>;
+/// An attempt that waits for a connection. Given none, it makes one. It returns the attempt that has taken the connection
+/// after it, if there is one.
+pub(super) struct Talk(pub(super) Box<dyn FnOnce(Option<Open>) -> Option<Next> + Send>);
+
+/// An attempt, and the connection that it has taken.
+pub(super) struct Next {
+    pub(super) talk: Talk,
+    pub(super) open: Open,
+}
+
+impl Talk {
+    /// Carries it out, and all that take its connection. This is a loop, because a waiter looks thousands of times.
+    pub(super) fn carry_out(self) {
+        let mut next = (self.0)(None);
+        while let Some(Next { talk, open }) = next {
+            next = (talk.0)(Some(open));
+        }
+    }
+}
 
 /// Where a thread offers its connection to the next operation.
 #[derive(Clone, Default)]
@@ -131,7 +148,10 @@ mod tests {
     /// An attempt that notes whether it was carried out.
     fn talk(carried_out: &Arc<AtomicBool>) -> Talk {
         let carried_out = Arc::clone(carried_out);
-        Box::new(move |_| carried_out.store(true, Ordering::SeqCst))
+        Talk(Box::new(move |_| {
+            carried_out.store(true, Ordering::SeqCst);
+            None
+        }))
     }
 
     #[test]
@@ -140,7 +160,10 @@ mod tests {
         let offered = kept.offer();
         assert!(kept.hand_over(talk(&done)).is_ok());
         assert!(kept.hand_over(talk(&done)).is_err());
-        offered.wait(Duration::ZERO).expect("the attempt")(None);
+        offered
+            .wait(Duration::ZERO)
+            .expect("the attempt")
+            .carry_out();
         assert!(done.load(Ordering::SeqCst));
     }
 

@@ -82,7 +82,6 @@ impl Store {
                 on_notice: self.on_notice(),
                 on_connected: self.on_connected(),
                 begins: plan.begins,
-                commits: plan.begins && plan.access == Access::Write,
             };
             let result = bounded::attempt(attempt, interrupt, work());
             let took = format!("{} ms", BootTime::now().since(started).as_millis());

@@ -9,7 +9,7 @@ use postgres::Client;
 
 use super::database::MessageSink;
 use super::failure::Failure;
-use super::kept::{Connection, Open};
+use super::kept::{Connection, Next, Open};
 use crate::clock::BootTime;
 use crate::connect::{self, Access, Connected, OnNotice, Settings};
 use crate::fault::Fault;
@@ -40,8 +40,6 @@ pub(super) struct Attempt {
     pub(super) keeps_half: bool,
     /// Whether the statements run in a transaction. A single one that only reads needs none.
     pub(super) begins: bool,
-    /// Whether the transaction ends with COMMIT even if it has written nothing.
-    pub(super) commits: bool,
     /// What connection it uses.
     pub(super) connection: Connection,
     /// A statement for the end of the opening flight.
@@ -85,29 +83,32 @@ pub(super) enum Effect {
 pub(super) struct Conversed<T> {
     pub(super) sent: Sent<T>,
     pub(super) open: Open,
-    /// The statement that is still to end the transaction. If nothing was written, the answer is certain before it, so its
-    /// failure must not make the answer uncertain.
-    pub(super) last: Option<&'static str>,
-    pub(super) has_written: bool,
+    pub(super) effect: Effect,
 }
 
-/// Gives the answer, and then closes the connection or keeps it for a moment. `closing` is dropped when the caller need
-/// not wait any longer.
+/// Gives the answer, and then closes the connection, or keeps it and returns the attempt that takes it. `closing` is
+/// dropped when the caller need not wait any longer.
 pub(super) fn finish<T>(
     attempt: &Attempt,
     conversed: Conversed<T>,
     answers: &Sender<Result<Sent<T>, Failure>>,
     closing: Sender<()>,
-) {
+) -> Option<Next> {
     let Conversed {
         sent,
         mut open,
-        last,
-        has_written,
+        effect,
     } = conversed;
+    // If nothing was written, the answer is certain before the transaction ends, so a failure there must not make it
+    // uncertain.
+    let last = match effect {
+        Effect::Wrote => None,
+        Effect::Read => (attempt.begins && attempt.access == Access::Write).then_some(sql::COMMIT),
+        Effect::Undo => Some(sql::ROLLBACK),
+    };
     let offered = attempt
         .connection
-        .keeps(has_written, open.took)
+        .keeps(effect == Effect::Wrote, open.took)
         // The next operation must find enough time left on it.
         .filter(|_| open.ends.remaining() > attempt.limit / 2)
         // Before the answer is given, so that the next operation finds it.
@@ -117,18 +118,19 @@ pub(super) fn finish<T>(
     if offered.is_some() {
         drop(closing);
     } else if !is_wanted {
-        return;
+        return None;
     }
     if let Some(last) = last {
         // A pooler reuses a server connection only if its transaction has ended.
         drop(open.client.batch_execute(last));
     }
     if let Some((offered, limit)) = offered
-        && let Some(next) = offered.wait(if is_wanted { limit } else { Duration::ZERO })
+        && let Some(talk) = offered.wait(if is_wanted { limit } else { Duration::ZERO })
     {
-        return next(Some(open));
+        return Some(Next { talk, open });
     }
     drop(open.client.close());
+    None
 }
 
 /// Connects if no connection is given, sends BEGIN and the statements, and COMMIT if the answer came in time.
@@ -165,45 +167,37 @@ where
     }
     let at = BootTime::now();
     let Answer { answer, effect } = work(client).map_err(Failure::of_a_made_connection)?;
-    let conversed = |answer, open, last| Conversed {
-        has_written: effect == Effect::Wrote,
+    if effect == Effect::Wrote {
+        if attempt.by.has_passed() || !step(phase, OPEN, COMMITTING) {
+            return Err(late(attempt.limit));
+        }
+        client
+            .batch_execute(sql::COMMIT)
+            .map_err(|error| of_commit(&error))?;
+    }
+    Ok(Conversed {
         sent: Sent {
             answer,
             at,
             took: BootTime::now().since(began),
         },
         open,
-        last,
-    };
-    match effect {
-        Effect::Wrote => {}
-        Effect::Read => {
-            let last = attempt.commits.then_some(sql::COMMIT);
-            return Ok(conversed(answer, open, last));
-        }
-        Effect::Undo => return Ok(conversed(answer, open, Some(sql::ROLLBACK))),
-    }
-    if attempt.by.has_passed() || !step(phase, OPEN, COMMITTING) {
-        return Err(late(attempt.limit));
-    }
-    match client.batch_execute(sql::COMMIT) {
-        Ok(()) => Ok(conversed(answer, open, None)),
-        Err(error) => {
-            let failure = Failure::from_postgres(&error);
-            // If the server ends the session while COMMIT waits for a standby, it has committed. After any other error it
-            // has not.
-            let unknown = match failure.fault {
-                Fault::Unreachable | Fault::Down | Fault::Timeout => true,
-                Fault::Conflict
-                | Fault::Busy
-                | Fault::ReadOnly
-                | Fault::NoTable
-                | Fault::Denied
-                | Fault::Login
-                | Fault::Refused => false,
-            };
-            Err(if unknown { failure.unknown() } else { failure })
-        }
+        effect,
+    })
+}
+
+/// If the server ends the session while COMMIT waits for a standby, it has committed. After any other error it has not.
+fn of_commit(error: &postgres::Error) -> Failure {
+    let failure = Failure::from_postgres(error);
+    match failure.fault {
+        Fault::Unreachable | Fault::Down | Fault::Timeout => failure.unknown(),
+        Fault::Conflict
+        | Fault::Busy
+        | Fault::ReadOnly
+        | Fault::NoTable
+        | Fault::Denied
+        | Fault::Login
+        | Fault::Refused => failure,
     }
 }
 
