@@ -69,15 +69,7 @@ impl Store {
                 (&failed, Type::BOOL),
                 (&limit, Type::INT8),
             ];
-            let broken = |e: postgres::Error| Failure::from_postgres(&e);
-            let mut rows = client
-                .query_typed_raw(statement, parameters)
-                .map_err(broken)?;
-            let mut sink = sink();
-            while let Some(row) = rows.next().map_err(broken)? {
-                sink.take(run(&row)?);
-            }
-            Ok(sink)
+            stream(client, statement, parameters, run, sink())
         })
     }
 
@@ -94,15 +86,7 @@ impl Store {
         self.read_history(move |client, queries| {
             let parameters: [(&(dyn ToSql + Sync), Type); 2] =
                 [(&plain, Type::TEXT_ARRAY), (&likes, Type::TEXT_ARRAY)];
-            let broken = |e: postgres::Error| Failure::from_postgres(&e);
-            let mut rows = client
-                .query_typed_raw(&queries.last, parameters)
-                .map_err(broken)?;
-            let mut sink = sink();
-            while let Some(row) = rows.next().map_err(broken)? {
-                sink.take(last_run(&row)?);
-            }
-            Ok(sink)
+            stream(client, &queries.last, parameters, last_run, sink())
         })
     }
 
@@ -282,6 +266,24 @@ pub(super) fn last_runs_if_readable(
         .map(last_run)
         .collect::<Result<_, _>>()
         .map(Some)
+}
+
+/// Gives each row to the sink as it comes, so that not all of them have to be in memory.
+fn stream<T, S: Sink<T>, const N: usize>(
+    client: &mut Client,
+    statement: &str,
+    parameters: [(&(dyn ToSql + Sync), Type); N],
+    read: fn(&PgRow) -> Result<T, Failure>,
+    mut sink: S,
+) -> Result<S, Failure> {
+    let broken = |e: postgres::Error| Failure::from_postgres(&e);
+    let mut rows = client
+        .query_typed_raw(statement, parameters)
+        .map_err(broken)?;
+    while let Some(row) = rows.next().map_err(broken)? {
+        sink.take(read(&row)?);
+    }
+    Ok(sink)
 }
 
 fn last_run(row: &PgRow) -> Result<LastRun, Failure> {
