@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::lease::Key;
 use crate::output::{self, Lines, Look, Paper, Verbosity, Window};
 use crate::record::{LastRun, Run};
-use crate::sql::Pattern;
+use crate::sql::{NamedKeys, Pattern};
 use crate::store::{Failure, Sink, Wanted};
 
 /// So many runs are shown if nothing else is asked for.
@@ -34,7 +34,7 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
 
     if let Some(age) = args.overdue {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-        let named = named(&patterns);
+        let named = NamedKeys::among(&patterns);
         let kept = move || KeptOverdue {
             lines: output::overdue_lines(is_json),
             look: look.clone(),
@@ -147,18 +147,15 @@ struct KeptOverdue {
     lines: Lines,
     look: Look,
     age: i64,
-    /// The keys that are named in full and did not come yet, the last one first. They count also if they have never run.
-    named: Vec<String>,
+    /// They count also if they have never run.
+    named: NamedKeys,
 }
 
 impl Sink<LastRun> for KeptOverdue {
-    /// Runs come by key, so a named key that would have come before this one has none.
     fn take(&mut self, last: LastRun) {
         let key = &last.run.key;
-        while let Some(named) = self.named.pop_if(|named| *named <= *key) {
-            if named != *key {
-                output::push_overdue(&mut self.lines, &named, None, &self.look);
-            }
+        for named in self.named.missing_before(key) {
+            output::push_overdue(&mut self.lines, &named, None, &self.look);
         }
         if is_older(&last, self.age) {
             output::push_overdue(&mut self.lines, key, Some(&last), &self.look);
@@ -169,19 +166,11 @@ impl Sink<LastRun> for KeptOverdue {
 impl KeptOverdue {
     /// After the last run.
     fn finished(mut self) -> Lines {
-        while let Some(named) = self.named.pop() {
+        for named in self.named.missing_at_the_end() {
             output::push_overdue(&mut self.lines, &named, None, &self.look);
         }
         self.lines
     }
-}
-
-/// The keys that are named in full, the last one first.
-fn named(patterns: &[Pattern]) -> Vec<String> {
-    let mut named: Vec<String> = patterns.iter().filter_map(|p| p.plain.clone()).collect();
-    named.sort_by(|a, b| b.cmp(a));
-    named.dedup();
-    named
 }
 
 /// Whether the last success is older than so many milliseconds.

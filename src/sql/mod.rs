@@ -9,9 +9,11 @@
 //! - A row is answered as it is, with the reading of the clock that belongs to it: key, holder, fence, acquired_at,
 //!   expires_at, now. What it means is computed by the client.
 
+mod named;
 mod pattern;
 mod table;
 
+pub use self::named::NamedKeys;
 pub use self::pattern::Pattern;
 pub use self::table::{Table, quote};
 

@@ -20,7 +20,7 @@ use crate::connect::Access;
 use crate::fault::Fault;
 use crate::lease::Row;
 use crate::record::{LastRun, Queries};
-use crate::sql::Pattern;
+use crate::sql::{NamedKeys, Pattern};
 
 /// How many rows are read at a time.
 const BATCH: usize = 1000;
@@ -80,7 +80,7 @@ impl Store {
             keeps_half: false,
         };
         let (plain, likes) = keys(patterns);
-        let named = named(patterns);
+        let named = NamedKeys::among(patterns);
         let name = self.table.quoted();
         let answered = self.operate(&plan, interrupt, || {
             let statements = Arc::clone(&self.statements);
@@ -142,28 +142,20 @@ impl Store {
     }
 }
 
-/// The keys that are named in full, the last one first.
-fn named(patterns: &[Pattern]) -> Vec<String> {
-    let mut named: Vec<String> = patterns.iter().filter_map(|p| p.plain.clone()).collect();
-    named.sort_by(|a, b| b.cmp(a));
-    named.dedup();
-    named
-}
-
-/// Rows, and in their place the named keys that have none. Rows come by key, so a named key that would have come before a
-/// row has none. After the last row, no other key has one.
-fn with_named(batch: Vec<Row>, named: &mut Vec<String>, is_last: bool) -> Vec<Listed> {
+/// Rows, and in their place the named keys that have none.
+fn with_named(batch: Vec<Row>, named: &mut NamedKeys, is_last: bool) -> Vec<Listed> {
     let mut listed = Vec::with_capacity(batch.len());
     for row in batch {
-        while let Some(key) = named.pop_if(|key| *key <= row.key) {
-            if key != row.key {
-                listed.push(Listed::NoRow(key));
-            }
-        }
+        listed.extend(
+            named
+                .missing_before(&row.key)
+                .into_iter()
+                .map(Listed::NoRow),
+        );
         listed.push(Listed::Row(row));
     }
     if is_last {
-        listed.extend(named.drain(..).rev().map(Listed::NoRow));
+        listed.extend(named.missing_at_the_end().into_iter().map(Listed::NoRow));
     }
     listed
 }
