@@ -128,7 +128,6 @@ impl Supervisor {
             claiming.looks = 1;
             out.push(Action::Report(Report::Waiting(row.clone())));
         }
-        claiming.shows_wait = true;
         if !claiming
             .shown
             .as_ref()
@@ -178,8 +177,7 @@ impl Supervisor {
         if !failure.is_transient || ends {
             return self.cannot_claim(failure, out);
         }
-        claiming.shown = None;
-        if std::mem::take(&mut claiming.shows_wait) {
+        if claiming.shown.take().is_some() {
             // Nobody knows any more who holds the lease.
             out.push(Action::EndWait);
         }

@@ -55,7 +55,7 @@ impl Supervisor {
     /// Whether it is shown whom the claim waits for.
     const fn shows_wait(&self) -> bool {
         match &self.phase {
-            Phase::Claiming(claiming) => claiming.shows_wait,
+            Phase::Claiming(claiming) => claiming.shown.is_some(),
             Phase::Settling(_)
             | Phase::Starting(_)
             | Phase::Guarding(..)

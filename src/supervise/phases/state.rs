@@ -75,8 +75,6 @@ pub(super) struct Claiming {
     pub(super) looks: u32,
     /// When the first claim was due.
     pub(super) since: BootTime,
-    /// Whether it is shown whom the claim waits for.
-    pub(super) shows_wait: bool,
     /// The holder that the last "waiting" message named.
     pub(super) told_holder: Option<Option<String>>,
     /// Whether failing claims were reported.
@@ -89,7 +87,7 @@ pub(super) struct Claiming {
     pub(super) eager: bool,
     /// When the last try was sent.
     pub(super) asked_at: BootTime,
-    /// What was shown last of the lease that is waited for.
+    /// The row of the lease that is waited for, if it is shown.
     pub(super) shown: Option<Row>,
 }
 
@@ -110,7 +108,6 @@ impl Claiming {
             is_unknown: false,
             looks: 0,
             since: now,
-            shows_wait: false,
             told_holder: None,
             told_failure: false,
             failure: None,
