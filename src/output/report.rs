@@ -40,7 +40,7 @@ fn text(report: &Report, key: &str, plan: &Plan, culprit: Option<&Culprit>) -> (
         ),
         Report::NotEager(failure) => (
             format!(
-                "waiting: --eager cannot keep a connection: {failure}; looking at least twice a second instead"
+                "waiting: --eager cannot keep a connection: {failure}; looking less often instead"
             ),
             Level::Info,
         ),
