@@ -1,7 +1,7 @@
 //! The page of `lease release`.
 
 use super::section::{Block, COMMON_VARIABLES, EMPTY_VARIABLES, Section};
-use crate::exit;
+use super::term;
 
 pub(super) const RELEASE: &[Section] = &[
     Section {
@@ -40,14 +40,5 @@ pub(super) const RELEASE: &[Section] = &[
             EMPTY_VARIABLES,
         ],
     },
-    Section {
-        title: "EXIT STATUS",
-        blocks: &[Block::Terms(&[
-            exit::DONE,
-            exit::USAGE,
-            exit::UNAVAILABLE,
-            exit::LOST,
-            exit::FAILED,
-        ])],
-    },
+    term::EXIT_STATUS,
 ];

@@ -2,7 +2,6 @@
 
 use super::section::{Block, COMMON_VARIABLES, EMPTY_VARIABLES, Section, TTL};
 use super::term;
-use crate::exit;
 
 pub(super) const RENEW: &[Section] = &[
     Section {
@@ -50,14 +49,5 @@ pub(super) const RENEW: &[Section] = &[
             EMPTY_VARIABLES,
         ],
     },
-    Section {
-        title: "EXIT STATUS",
-        blocks: &[Block::Terms(&[
-            exit::DONE,
-            exit::USAGE,
-            exit::UNAVAILABLE,
-            exit::LOST,
-            exit::FAILED,
-        ])],
-    },
+    term::EXIT_STATUS,
 ];

@@ -1,6 +1,8 @@
-//! What the pages of `claim` and `renew` have in common: the printed term, and how far it can be trusted.
+//! What the pages of `claim`, `renew` and `release` have in common: the printed term, how far it can be trusted, and the
+//! exit codes of what acts on a term.
 
 use super::section::{Block, Section};
+use crate::exit;
 
 /// The fields of a term, as JSON names them.
 pub(super) const FIELDS: &[(&str, &str)] = &[
@@ -20,6 +22,17 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
         "the milliseconds that are left when the answer is printed; the ttl counts from when the request was sent",
     ),
 ];
+
+pub(super) const EXIT_STATUS: Section = Section {
+    title: "EXIT STATUS",
+    blocks: &[Block::Terms(&[
+        exit::DONE,
+        exit::USAGE,
+        exit::UNAVAILABLE,
+        exit::LOST,
+        exit::FAILED,
+    ])],
+};
 
 pub(super) const SLOW: Section = Section {
     title: "SLOW ANSWERS",
