@@ -135,6 +135,7 @@ fn a_run_whose_key_was_claimed_after_an_eviction_says_both() {
 #[test]
 fn who_has_evicted_a_run_is_not_known_to_a_role_that_may_not_read_the_history() {
     let key = key();
+    lease(&["init"]).output().expect_code(0);
     shared().psql(
         "DO $$ BEGIN CREATE ROLE unread LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$; \
          GRANT SELECT, INSERT, UPDATE ON public.lease TO unread",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::column;
 use crate::support::job::run_script;
 use crate::support::proxy::{AtCommit, Proxy};
-use crate::support::{Lease, Server, key, until};
+use crate::support::{Lease, Running, Server, key, until};
 
 /// Long enough that the connection is kept for as long as one is kept at all.
 const ONE_WAY: Duration = Duration::from_millis(30);
@@ -15,6 +15,16 @@ fn slow(server: &Server) -> Proxy {
     let proxy = Proxy::to(server);
     proxy.delay(ONE_WAY);
     proxy
+}
+
+/// A job that runs until its input is closed.
+fn start(proxy: &Proxy, key: &str) -> Running {
+    let run = run_script(&[], key, "echo ready; read end; true")
+        .open_input()
+        .url(proxy.url())
+        .spawn();
+    run.wait_for_line("ready");
+    run
 }
 
 fn is_free(server: &Server, key: &str) {
@@ -43,11 +53,7 @@ fn a_release_goes_on_with_another_connection_if_the_kept_one_breaks() {
     let proxy = slow(&server);
     until("the connection breaks while it is kept", || {
         let key = key();
-        let run = run_script(&[], &key, "echo ready; read end; true")
-            .open_input()
-            .url(proxy.url())
-            .spawn();
-        run.wait_for_line("ready");
+        let run = start(&proxy, &key);
         let was_kept = proxy.open() == 1;
         proxy.cut();
         run.close_input();
@@ -64,11 +70,7 @@ fn a_release_whose_answer_is_lost_on_the_kept_connection_is_settled_by_another_o
     for what in [AtCommit::CutAnswer, AtCommit::CutRequest] {
         until("the answer is lost on the kept connection", || {
             let (before, key) = (proxy.accepted(), key());
-            let run = run_script(&[], &key, "echo ready; read end; true")
-                .open_input()
-                .url(proxy.url())
-                .spawn();
-            run.wait_for_line("ready");
+            let run = start(&proxy, &key);
             proxy.at_next_commits(1, what);
             run.close_input();
             run.wait().expect_code(0);
@@ -84,11 +86,7 @@ fn a_job_that_takes_longer_than_a_connection_runs_without_one() {
     let server = Server::start_plain();
     let proxy = slow(&server);
     let key = key();
-    let run = run_script(&[], &key, "echo ready; read end; true")
-        .open_input()
-        .url(proxy.url())
-        .spawn();
-    run.wait_for_line("ready");
+    let run = start(&proxy, &key);
     until("the connection is closed", || proxy.open() == 0);
     run.close_input();
     run.wait().expect_code(0);

@@ -258,6 +258,7 @@ fn the_json_says_what_is_left_when_it_is_printed() {
     };
     let held_back = |call: &Lease| {
         let running = unanswered(&proxy, call);
+        // How late the answer comes: the fault itself, nothing that is waited for.
         std::thread::sleep(Duration::from_millis(700));
         proxy.let_go();
         left(running.wait().expect_code(0))
