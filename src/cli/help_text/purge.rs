@@ -18,7 +18,7 @@ pub(super) const PURGE: &[Section] = &[
         title: "WHAT IS REMOVED",
         blocks: &[
             Block::Text(
-                "A key is removed if it is free or expired, and if its last term ended longer ago than --older-than, by the server's clock. --hold-at-least counts as part of the term. Its history is removed with it. The history of a key whose row was deleted is removed in the same way.",
+                "A key is removed if it is free or expired, and if its last term ended longer ago than --older-than, by the server's clock. --hold-at-least counts as part of the term. The history of the key is removed with it. The history of a key whose row was deleted is removed in the same way.",
             ),
             Block::Text(
                 "The fence of a removed key still grows, because the next claim takes it from the server's clock. If the clock was set back, a fence can be newer than --older-than. purge keeps such a key and says so. If the clock is set back after a purge by more than --older-than, the fence of a removed key can go down. purge refuses a table in which the default of fence does not follow the clock.",

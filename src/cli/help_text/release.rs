@@ -22,7 +22,7 @@ pub(super) const RELEASE: &[Section] = &[
                 "The next claim can get the lease at once, unless --hold-at-least keeps the key closed. The row of the lease stays, so that the fence can grow.",
             ),
             Block::Text(
-                "Without --job-code, the history shows the term as released. It then counts neither as a success nor as a failure: history --overdue and run --once-per look for a success.",
+                "Without --job-code, the history shows the term as released. For history --overdue and run --once-per, it is then not a success.",
             ),
             Block::Text(
                 "The database role needs SELECT and UPDATE on the lease table, also for --force.",

@@ -199,7 +199,7 @@ pub(super) const RUN: &[Section] = &[
         title: "SLOW LINKS",
         blocks: &[
             Block::Text(
-                "Each renewal opens a connection. With that it takes 5 round trips between lease and the database. Add 2 for TLS (1 if the server refuses it), 2 for a password (SCRAM), and 1 for several hosts. The first claim of a key takes 1 more.",
+                "A renewal takes 5 round trips between lease and the database, because it opens a connection. Add 2 for TLS (1 if the server refuses it), 2 for a password (SCRAM), and 1 for several hosts. The first claim of a key takes 1 more.",
             ),
             Block::Text(
                 "No connection stays open between two renewals. Only the connection of the claim stays open for as long as it took to make it, at most 100 ms, so that a job that ends at once is released through it.",
