@@ -14,7 +14,7 @@ pub struct ClaimArgs {
     #[command(flatten)]
     pub acquire: Acquire,
 
-    /// Claim as exactly this holder. If it already has the lease, extend it; the default --ttl never shortens it
+    /// Claim as exactly this holder. If it has the lease already, the claim extends it, and the default --ttl never shortens it
     #[arg(long, value_name = "ID", conflicts_with = "name", value_parser = Named(str::parse::<Holder>))]
     pub holder: Option<Holder>,
 

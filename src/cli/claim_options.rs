@@ -19,7 +19,7 @@ pub struct Acquire {
     #[arg(skip)]
     pub ttl_was_typed: bool,
 
-    /// Retry for up to this long if someone else holds the lease; `forever` is allowed. Waiters are not served in order [default: do not wait]
+    /// Wait for up to this long, or `forever`, if someone else holds the lease. Waiters are not served in order [default: do not wait]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(str::parse::<Wait>))]
     pub wait: Option<Wait>,
 
@@ -31,7 +31,7 @@ pub struct Acquire {
     #[arg(short = 'E', long, value_name = "N", default_value_t = crate::exit::Exit::Conflict.code(), allow_negative_numbers = true, value_parser = Named(code))]
     pub conflict_exit_code: u8,
 
-    /// Start the holder's name with this; a random part is always added [default: host name]
+    /// Begin the holder's name with this; a random part follows [default: host name]
     #[arg(long, value_name = "NAME", value_parser = Named(text))]
     pub name: Option<String>,
 }

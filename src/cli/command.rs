@@ -19,8 +19,9 @@ use crate::sql::Table;
 
 /// Keep a job from running on two machines at once.
 ///
-/// A lease is a row in a PostgreSQL table, with a holder, an expiry and a fencing token. `lease run` claims it, runs the
-/// job, renews it by heartbeat, stops the job if the lease is lost, and releases it when the job has ended.
+/// A lease is a row in a PostgreSQL table, with a key, a holder, an expiry and a number that grows, the fence. `lease
+/// run` claims the lease, runs the job, renews the lease by heartbeat, and releases it when the job has ended. If the
+/// lease is lost, it stops the job.
 #[derive(Debug, Parser)]
 #[command(
     name = "lease",
@@ -61,7 +62,7 @@ pub struct Common {
     )]
     pub database_url: Option<String>,
 
-    /// Keep the leases in this table: schema.table, or a bare name for a table in public
+    /// Keep the leases in this table: schema.table, or only the name of a table in public
     #[arg(
         long,
         value_name = "NAME",
@@ -77,7 +78,7 @@ pub struct Common {
     #[arg(long, value_name = "DURATION", env = "LEASE_DB_TIMEOUT", default_value = "10s", global = true, hide_env_values = true, allow_hyphen_values = true, value_parser = Named(db_timeout))]
     pub db_timeout: Duration,
 
-    /// Print errors only: a skipped run prints nothing
+    /// Print errors only; a skipped run then prints nothing
     #[arg(short, long, env = "LEASE_QUIET", global = true, hide_env_values = true, action = ArgAction::SetTrue, value_parser = Named(switch))]
     pub quiet: bool,
 
@@ -97,40 +98,47 @@ pub enum Command {
     Run(Run),
     /// Claim a lease in a script
     ///
-    /// Prints the term as `export` commands. Claim and eval in two steps, so that a failed claim ends the script:
-    /// term=$(lease claim KEY) || exit; eval "$term"
+    /// Prints `export` commands with the key, the holder and the fence. Claim and eval in two steps, so that a failed
+    /// claim ends the script: term=$(lease claim KEY) || exit; eval "$term"
     ///
-    /// Nothing renews the lease. Call `lease renew` before it expires, and `lease release` at the end.
+    /// Nothing renews the lease by itself, and nothing stops the script if the lease is lost: use `lease run` where
+    /// you can. Call `lease renew` before the lease expires, and `lease release` at the end.
     #[command(after_long_help = help_text::after_help("claim"))]
     Claim(ClaimArgs),
     /// Renew a lease that you hold
     ///
-    /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them. Prints the
-    /// term with its new expiry.
+    /// Acts on the term that LEASE_KEY, LEASE_HOLDER and FENCE name, as `lease claim` prints them, unless KEY,
+    /// --holder or --fence is given. Prints them again, with the new expiry.
     #[command(after_long_help = help_text::after_help("renew"))]
     Renew(Renew),
     /// Release a lease, or evict its holder
     ///
-    /// KEY, --holder and --fence default to LEASE_KEY, LEASE_HOLDER and FENCE, as `lease claim` prints them. Releasing a
-    /// term a second time does no harm.
+    /// Acts on the term that LEASE_KEY, LEASE_HOLDER and FENCE name, as `lease claim` prints them, unless KEY,
+    /// --holder or --fence is given. A second release does no harm.
     #[command(after_long_help = help_text::after_help("release"))]
     Release(ReleaseArgs),
     /// Show who holds what, and until when
+    ///
+    /// Shows the keys that are held, expired or cooling, with their holders. With KEY, it shows those keys in any
+    /// state.
     #[command(after_long_help = help_text::after_help("status"))]
     Status(Status),
     /// Show what ran, where, when, and how it ended
+    ///
+    /// Shows the runs of all keys, or of each KEY, with the newest first. A run is a term of a key: a lease run, or a
+    /// script that claims.
     #[command(after_long_help = help_text::after_help("history"))]
     History(History),
     /// Remove keys that nobody has used for a long time
     ///
-    /// Removes free keys whose last term ended longer ago than --older-than, together with their history. A key that is
-    /// held, or that is used while purge runs, stays.
+    /// Removes free keys whose last term ended longer ago than --older-than, with their history. A key that is held,
+    /// or that is used while purge runs, stays.
     #[command(override_usage = PURGE_USAGE, after_long_help = help_text::after_help("purge"))]
     Purge(Purge),
     /// Create the lease table, or print the SQL for it
     ///
-    /// Needed only if the job's role may not create tables: otherwise the first claim creates the table. Running it again
-    /// does no harm.
+    /// Needed only if the role of the jobs may not create tables. Otherwise the first claim creates the table. A
+    /// second run does no harm.
     #[command(after_long_help = help_text::after_help("init"))]
     Init(Init),
 }

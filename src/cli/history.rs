@@ -19,7 +19,7 @@ pub enum HistoryFormat {
 /// Arguments of `lease history`.
 #[derive(Args, Debug)]
 pub struct History {
-    /// Show the runs that began within this time [default: the last 20 runs]
+    /// Show the runs that began no longer ago than this [default: the last 20 runs]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(back))]
     pub since: Option<Duration>,
 
@@ -35,11 +35,11 @@ pub struct History {
     #[arg(long, conflicts_with_all = ["since", "limit"])]
     pub last: bool,
 
-    /// Show the keys whose last success is older than this; exit 1 if there is one, and 0 without output if not
+    /// Show the keys whose last success is older than this, and exit 1; if there are none, print nothing and exit 0
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(back), conflicts_with_all = ["since", "limit", "failed", "last"])]
     pub overdue: Option<Duration>,
 
-    /// Draw a line for each key: when it ran, failed, is running, or did nothing within --since [default: 24h]
+    /// Draw a line for each key that shows when it ran, failed or did nothing, within --since [default: 24h]
     #[arg(long, conflicts_with_all = ["limit", "failed", "last", "overdue"])]
     pub chart: bool,
 

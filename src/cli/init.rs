@@ -9,7 +9,7 @@ use crate::record::Keep;
 /// Arguments of `lease init`.
 #[derive(Args, Debug)]
 pub struct Init {
-    /// Print the SQL instead of running it; needs no database
+    /// Print the SQL instead of running it; this needs no database
     #[arg(long)]
     pub print: bool,
 
@@ -17,11 +17,11 @@ pub struct Init {
     #[arg(long)]
     pub with_fencing: bool,
 
-    /// Keep the history of a key for this long (1h to 100years, or forever) [default: as before, at first 90days]
+    /// Keep the history of each key for this long (1h to 100years, or forever) [default: no change, and 90days for a new table]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(keep))]
     pub keep_history: Option<Keep>,
 
-    /// Create no history of runs; one that exists stays
+    /// Create no history of runs; an existing one stays
     #[arg(long, conflicts_with = "keep_history")]
     pub no_history: bool,
 }

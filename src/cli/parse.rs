@@ -87,7 +87,7 @@ fn command() -> Command {
 /// Makes sure that the key of `run` comes before the first `--`. Everything after `--` belongs to the command, but if the
 /// key was forgotten, clap would take the first of these words as the key and run the rest.
 ///
-/// The one exception is a key that begins with a dash, between two `--` of its own: `lease run -- -k -- CMD`. No command
+/// The one exception is a key that begins with a dash, between two `--` of its own: `lease run --k -CMD`. No command
 /// begins with a dash, so nothing else can be meant. clap expects no second `--`, so it is removed.
 fn with_the_key_in_its_place(mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let Some(escape) = args.iter().position(|arg| arg == "--") else {
@@ -106,7 +106,7 @@ fn with_the_key_in_its_place(mut args: Vec<OsString>) -> Result<Vec<OsString>, c
             args.remove(escape + 2);
             return Ok(args);
         }
-        [key, ..] if dashed(key) => "; write a key that begins with - between two --",
+        [key, ..] if dashed(key) => "; write a key that begins with between two --",
         [..] => "",
     };
     Err(wrong(format!("missing KEY (usage: {RUN_USAGE}{hint})")))

@@ -23,11 +23,11 @@ pub struct ReleaseArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = Named(str::parse::<Fence>))]
     pub fence: Option<Fence>,
 
-    /// Record in the history that the script ended with this code; 0 is a success
+    /// Record in the history that the script ended with this code; 0 means success
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "force", value_parser = Named(code))]
     pub job_code: Option<u8>,
 
-    /// Evict the current holder; with --fence, only if the term still has that fence
+    /// Evict the current holder, whoever it is; with --fence, only if the fence is still this one
     ///
     /// An evicted run notices at its next heartbeat and stops its job. Until then, its job and another one may both run.
     #[arg(long, requires = "key", conflicts_with = "holder")]

@@ -23,13 +23,13 @@ pub struct Run {
 
     /// Keep the key closed until this long after the claim, even if the job ends sooner (at most 30days)
     ///
-    /// Replicas whose clocks differ by seconds then do not run the same cron minute twice.
+    /// Without it, a machine whose clock is late could run a short job a second time.
     #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = Named(hold_at_least))]
     pub hold_at_least: Duration,
 
     /// Run only if the last success of this key is older than this (1s to 10years)
     ///
-    /// Otherwise it is a skipped run. A success is a job that ended with code 0 and did not lose its lease, as `lease
+    /// Otherwise the run is skipped. A success is a job that ended with code 0 and did not lose its lease, as `lease
     /// history` shows it.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(once_per))]
     pub once_per: Option<Duration>,

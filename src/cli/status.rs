@@ -23,11 +23,11 @@ pub struct Status {
     #[arg(long)]
     pub all: bool,
 
-    /// Exit 0 if every named key is held, and 1 if not; with -q, print nothing
+    /// Exit 0 if every named key is held, and 1 otherwise; with -q, print nothing
     #[arg(long, requires = "keys")]
     pub exit_code: bool,
 
-    /// Show the leases again at this interval until interrupted, at a terminal also until q is pressed; an argument that is not a duration is taken as a KEY [default interval: 2s]
+    /// Show the leases again and again at this interval, until q or Ctrl-C is pressed; an argument that is not a duration is taken as a KEY [default interval: 2s]
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, conflicts_with = "exit_code", value_parser = Named(text))]
     pub watch: Option<Option<String>>,
 
