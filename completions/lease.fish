@@ -136,7 +136,7 @@ complete -c lease -n "__fish_lease_using_subcommand purge" -s q -l quiet -d 'Pri
 complete -c lease -n "__fish_lease_using_subcommand purge" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand purge" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand purge" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand init" -l keep-history -d 'Keep the history of each key for this long (1h to 100years, or forever) [default: no change, and 90days for a new table]' -r
+complete -c lease -n "__fish_lease_using_subcommand init" -l keep-history -d 'Keep the history of each key for at least this long (1h to 100years, or forever) [default: no change, and 90days for a new table]' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -s d -l database-url -d 'Connect to this database: a libpq URI or key=value string [default: PGHOST, PGUSER, PGSERVICE, ..., as for psql]' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l table -d 'Keep the leases in this table: schema.table, or only the name of a table in public' -r
 complete -c lease -n "__fish_lease_using_subcommand init" -l db-timeout -d 'Give up a database operation after this long, connecting included (10ms to 1day)' -r

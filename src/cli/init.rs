@@ -17,7 +17,7 @@ pub struct Init {
     #[arg(long)]
     pub with_fencing: bool,
 
-    /// Keep the history of each key for this long (1h to 100years, or forever) [default: no change, and 90days for a new table]
+    /// Keep the history of each key for at least this long (1h to 100years, or forever) [default: no change, and 90days for a new table]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = Named(keep))]
     pub keep_history: Option<Keep>,
 

@@ -36,10 +36,8 @@ CREATE OR REPLACE FUNCTION "public"."lease_history"() RETURNS trigger
 AS $body$
 #variable_conflict use_column
 DECLARE
-    keep     CONSTANT interval := KEEP;
     moment   CONSTANT timestamptz := clock_timestamp();
     setting  text := current_setting('lease.run', true);
-    said     json;
     is_mended boolean;
     its_host text;
     its_pid  text;
@@ -49,6 +47,7 @@ DECLARE
     ours_to  text;
     signal   text;
     is_emptied boolean;
+    instead  text;
     oldest   timestamptz;
 BEGIN
     -- What only the client knows. Anybody can put anything there, so what can't be read has not been said. A name may have
@@ -57,9 +56,10 @@ BEGIN
     IF octet_length(setting) BETWEEN 2 AND 2000 THEN
         LOOP
             BEGIN
-                said := setting;
-                SELECT nullif(left(said ->> 'host', 255), ''), said ->> 'pid', nullif(left(said ->> 'program', 255), ''),
-                       said ->> 'ended', said ->> 'exit_code', said ->> 'exit_signal', said ->> 'ours_to'
+                SELECT nullif(left(setting::json ->> 'host', 255), ''),
+                       CASE WHEN setting::json ->> 'pid' ~ '^[1-9][0-9]{0,8}$' THEN setting::json ->> 'pid' END,
+                       nullif(left(setting::json ->> 'program', 255), ''), setting::json ->> 'ended',
+                       setting::json ->> 'exit_code', setting::json ->> 'exit_signal', setting::json ->> 'ours_to'
                   INTO its_host, its_pid, job, manner, code, signal, ours_to;
                 EXIT;
             EXCEPTION WHEN OTHERS THEN
@@ -68,9 +68,6 @@ BEGIN
                 setting := regexp_replace(setting, E'\\\\(\\\\|u[0-9a-fA-F]{4})', '?', 'g');
             END;
         END LOOP;
-        IF its_pid !~ '^[1-9][0-9]{0,8}$' THEN
-            its_pid := NULL;
-        END IF;
     END IF;
 
     IF TG_OP = 'TRUNCATE' THEN
@@ -127,28 +124,30 @@ BEGIN
             code := NULL;
             signal := NULL;
         END IF;
+        -- lease claimed it, and another program has emptied the row: its holder did not.
+        IF is_emptied AND its_pid IS NULL THEN
+            instead := CASE WHEN OLD.expires_at > moment THEN 'forced' ELSE 'expired' END;
+        END IF;
         LOOP
+            -- One level, without a subquery: every level takes time to plan.
             UPDATE "public"."lease_history" AS h
                SET ended_at = least(moment, OLD.expires_at),
-                   (ended, ended_by, ended_by_host, ended_by_pid, exit_code, exit_signal) = (
-                       SELECT m.ended,
-                              CASE WHEN m.ended IN ('forced', 'deleted') THEN session_user::text END,
-                              CASE WHEN m.ended IN ('forced', 'deleted') THEN its_host END,
-                              CASE WHEN m.ended IN ('forced', 'deleted') THEN its_pid::int END,
-                              CASE WHEN m.ended IN ('released', 'lost')
-                               AND code ~ '^([0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$' THEN code::int END,
-                              CASE WHEN m.ended IN ('released', 'lost')
-                               AND signal ~ '^([1-9]|[1-9][0-9]|1[01][0-9]|12[0-7])$' THEN signal::int END
-                         FROM (SELECT CASE
-                                      WHEN is_emptied IS NOT TRUE THEN manner
-                                      -- lease claimed it, and another program has emptied the row: its holder did not.
-                                      WHEN h.pid IS NOT NULL AND its_pid IS NULL
-                                      THEN CASE WHEN OLD.expires_at > moment THEN 'forced' ELSE 'expired' END
-                                      -- A run releases its lease itself, once its job has ended. Until then it is lost.
-                                      WHEN manner = 'released' AND h.program IS NOT NULL
-                                       AND (h.host, h.pid::text) IS DISTINCT FROM (its_host, its_pid)
-                                      THEN 'lost'
-                                      ELSE manner END AS ended) AS m)
+                   ended = CASE
+                       WHEN h.pid IS NOT NULL AND instead IS NOT NULL THEN instead
+                       -- A run releases its lease itself, once its job has ended. Until then it is lost.
+                       WHEN is_emptied AND manner = 'released' AND h.program IS NOT NULL
+                        AND (h.host, h.pid::text) IS DISTINCT FROM (its_host, its_pid)
+                       THEN 'lost'
+                       ELSE manner END,
+                   ended_by = CASE WHEN CASE WHEN h.pid IS NOT NULL THEN coalesce(instead, manner) ELSE manner END
+                                   IN ('forced', 'deleted') THEN session_user::text END,
+                   ended_by_host = CASE WHEN CASE WHEN h.pid IS NOT NULL THEN coalesce(instead, manner) ELSE manner END
+                                        IN ('forced', 'deleted') THEN its_host END,
+                   ended_by_pid = CASE WHEN manner IN ('forced', 'deleted') THEN its_pid::int END,
+                   exit_code = CASE WHEN manner IN ('released', 'lost') AND (h.pid IS NULL OR instead IS NULL)
+                                     AND code ~ '^([0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$' THEN code::int END,
+                   exit_signal = CASE WHEN manner IN ('released', 'lost') AND (h.pid IS NULL OR instead IS NULL)
+                                       AND signal ~ '^([1-9]|[1-9][0-9]|1[01][0-9]|12[0-7])$' THEN signal::int END
              WHERE h.key = OLD.key COLLATE "C" AND h.fence = OLD.fence AND h.ended_at IS NULL;
             EXIT WHEN FOUND;
             -- It began before there was a history.
@@ -167,15 +166,17 @@ BEGIN
             ON CONFLICT (key, fence, acquired_at) DO UPDATE
            SET ended_at = NULL, ended = NULL, ended_by = NULL, ended_by_host = NULL, ended_by_pid = NULL
          WHERE h.ended = 'deleted' AND h.holder = EXCLUDED.holder;
-        -- A few at a time, and the oldest only: a claim must not wait until a long history is read or removed. The last
-        -- success stays, however old it is: it says when the job is due again.
-        IF keep IS NOT NULL THEN
+        -- Not at every term, because planning this takes longer than all else here: at the first term of a day, and at about
+        -- one in sixteen of the others. Some at a time, and the oldest only: a claim must not wait until a long history is
+        -- read or removed. The last success stays, however old it is: it says when the job is due again.
+        -- A fence that lease has made is a time in microseconds.
+        IF NEW.fence % '16' = '0' OR NEW.fence / '86400000000' IS DISTINCT FROM OLD.fence / '86400000000' THEN
             SELECT h.acquired_at INTO oldest
               FROM "public"."lease_history" AS h
              WHERE h.key = NEW.key COLLATE "C"
              ORDER BY h.fence, h.acquired_at
              LIMIT 1;
-            IF oldest < moment - keep THEN
+            IF oldest < moment - KEEP::interval THEN
                 DELETE FROM "public"."lease_history" AS h
                  WHERE h.ctid = ANY (ARRAY(
                        SELECT o.ctid
@@ -183,8 +184,8 @@ BEGIN
                                  FROM "public"."lease_history" AS b
                                 WHERE b.key = NEW.key COLLATE "C"
                                 ORDER BY b.fence, b.acquired_at
-                                LIMIT 20) AS o
-                        WHERE o.last < moment - keep
+                                LIMIT 320) AS o
+                        WHERE o.last < moment - KEEP::interval
                           AND o.fence <> NEW.fence
                           AND o.fence IS DISTINCT FROM (
                               SELECT max(s.fence)

@@ -95,32 +95,56 @@ fn age(here: &Database, days: u32) {
     ));
 }
 
+/// Makes the last claim of a key one of yesterday, so that the next one is the first of its day.
+fn let_a_day_pass(here: &Database) {
+    here.sql("UPDATE public.lease SET fence = fence - 86400000000");
+}
+
+/// Adds `count` failed terms to the history of `k`, as old as its last term.
+fn add_terms(here: &Database, count: u32) {
+    here.sql(&format!(
+        "INSERT INTO public.lease_history (key, fence, holder, acquired_at, ended_at, ended, exit_code)
+         SELECT h.key, h.fence + n, h.holder, h.acquired_at, h.ended_at, h.ended, 1
+           FROM (SELECT * FROM public.lease_history WHERE key = 'k' ORDER BY fence DESC LIMIT 1) AS h,
+                generate_series(1, {count}) AS n"
+    ));
+}
+
 #[test]
-fn a_long_backlog_of_old_terms_goes_a_few_at_a_time_and_the_last_success_stays() {
+fn a_long_backlog_of_old_terms_goes_some_at_a_time_and_the_last_success_stays() {
     let here = Database::ready();
     here.run("k", "exit 0").output().expect_code(0);
     here.run("k", "exit 0").output().expect_code(0);
     here.run("other", "exit 1").output().expect_code(1);
-    here.sql(
-        "INSERT INTO public.lease_history (key, fence, holder, acquired_at, ended_at, ended, exit_code)
-         SELECT h.key, h.fence + n, h.holder, h.acquired_at, h.ended_at, h.ended, 1
-           FROM (SELECT * FROM public.lease_history WHERE key = 'k' ORDER BY fence DESC LIMIT 1) AS h,
-                generate_series(1, 50) AS n",
-    );
+    add_terms(&here, 700);
     age(&here, 89);
+    let_a_day_pass(&here);
     here.run("k", "exit 2").output().expect_code(2);
-    assert_eq!(here.terms("k").len(), 53, "none is 90 days old");
+    assert_eq!(here.terms("k").len(), 703, "none is 90 days old");
     age(&here, 2);
     let lengths: Vec<usize> = (0..4)
         .map(|_| {
+            let_a_day_pass(&here);
             here.run("k", "exit 2").output().expect_code(2);
             here.terms("k").len()
         })
         .collect();
-    assert!(lengths[0] > 20, "{lengths:?}");
+    assert!(lengths[0] > 350, "{lengths:?}");
     assert_eq!(lengths[3], 6, "{lengths:?}");
     assert_eq!(here.terms("k")[0], "released code 0");
     assert_eq!(here.terms("other"), ["released code 1"]);
+}
+
+#[test]
+fn a_claim_whose_fence_is_divisible_by_sixteen_removes_old_terms_on_any_day() {
+    let here = Database::ready();
+    here.run("k", "exit 1").output().expect_code(1);
+    add_terms(&here, 5);
+    age(&here, 91);
+    // Hours ahead of the clock, so that the next fence is the next number.
+    here.sql("UPDATE public.lease SET fence = (fence / 16 + 1000000000) * 16 + 15");
+    here.run("k", "exit 2").output().expect_code(2);
+    assert_eq!(here.terms("k"), ["released code 2"]);
 }
 
 #[test]

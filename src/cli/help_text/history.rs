@@ -123,7 +123,7 @@ pub(super) const HISTORY: &[Section] = &[
                 "A trigger on the lease table writes one row for each term into the table public.lease_history. So it also records other programs that share the table, and statements by hand. If the history cannot be written, lease warns once, and the lease is not affected.",
             ),
             Block::Text(
-                "The first claim creates the history together with the lease table. If the lease table is older, its owner runs lease init to add the history. Rows are kept for 90 days (lease init --keep-history). Each claim of a key removes a few of its older rows. The last success of a key is always kept.",
+                "The first claim creates the history together with the lease table. If the lease table is older, its owner runs lease init to add the history. Rows are kept for at least 90 days (lease init --keep-history). The first claim of a key on each day removes older rows of that key, and so does about one in sixteen of the other claims. The last success of a key is always kept.",
             ),
         ],
     },
