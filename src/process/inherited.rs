@@ -180,7 +180,7 @@ fn ttou() -> SigSet {
 }
 
 /// Restores the disposition that every signal had when this program started: ignored, or else its default. For a child
-/// between fork and exec: async-signal-safe.
+/// before its exec: async-signal-safe.
 ///
 /// Pending signals are discarded first. They were sent to the whole of this process's old group. The parent got them
 /// too and passes them on, so the job would get each of them twice.

@@ -7,6 +7,7 @@
 
 mod end;
 mod group;
+mod image;
 mod inherited;
 mod keyboard;
 mod procfs;

@@ -1,24 +1,21 @@
 //! Starting the job.
 
-use std::collections::HashMap;
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
-use libc::{c_char, pid_t};
+use libc::pid_t;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, setpgid};
 
 use super::group::{Group, GroupId};
-use super::inherited::{block_all, restore_dispositions, set_mask, was_closed_at_start};
+use super::image::Image;
+use super::inherited::{restore_dispositions, set_mask, was_closed_at_start};
 use super::program::{self, NoProgram};
 use super::terminal::{Lender, Terminal};
 use crate::clock::BootTime;
 
-/// Called in the child, between fork and exec, with the identity of the new group. It must be async-signal-safe and
-/// must not allocate.
+/// Called in the child, before the exec, with the identity of the new group. It must be async-signal-safe, and must not
+/// allocate or write to memory, because the child shares the memory of its parent.
 pub type Announce = Box<dyn Fn(GroupId) -> io::Result<()> + Send + Sync>;
 
 /// What to start, and how.
@@ -68,8 +65,8 @@ impl Job {
     }
 }
 
-/// The steps of the child that have an error of their own. std passes only an errno from the child to its parent, so
-/// each step has one that no system call returns.
+/// The steps of the child that have an error of their own. Only an errno is passed from the child to its parent, so each
+/// step has one that no system call returns.
 const NOT_ANNOUNCED: i32 = 4000;
 const TOO_LATE: i32 = 4001;
 
@@ -103,26 +100,18 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
     let name = command.first().map_or(OsStr::new(""), OsString::as_os_str);
     let file =
         program::find(name, std::env::var_os("PATH").as_ref()).map_err(SpawnError::NoProgram)?;
-    let environment = Environment::with(environment).map_err(SpawnError::Failed)?;
+    let image = Image::new(&file, command, environment).map_err(SpawnError::Failed)?;
     let lender = terminal.as_mut().and_then(|t| t.lend());
-
-    let mut child = Command::new(file);
-    child.arg0(name).args(command.get(1..).unwrap_or_default());
-    // SAFETY: the closure runs in the child of a process with threads, so only async-signal-safe calls and memory that
-    // was there before the fork are allowed: it only makes system calls, reads its captured variables, and sets
-    // `environ`.
-    unsafe {
-        child
-            .pre_exec(move || prepare(&environment, announce.as_ref(), not_after, lender.as_ref()));
-    }
-    let started = child.spawn().map_err(|error| {
+    let prepare = || prepare(announce.as_ref(), not_after, lender.as_ref());
+    // SAFETY: `prepare` makes system calls and reads its captured variables. It uses no lock, no heap and no environment,
+    // and writes to no memory.
+    let pid = unsafe { image.start(&prepare) }.map_err(|error| {
         // The child may have given it to its group, which no longer has a member.
         if let Some(terminal) = &terminal {
             terminal.take_back(false);
         }
         why(error)
     })?;
-    let pid = pid_t::try_from(started.id()).unwrap_or(pid_t::MAX);
     if let Some(terminal) = &mut terminal {
         terminal.is_for(pid);
     }
@@ -152,21 +141,19 @@ fn why(error: io::Error) -> SpawnError {
             | libc::ENAMETOOLONG
             | libc::EISDIR,
         ) => SpawnError::NoProgram(NoProgram::CannotExecute(error)),
-        // std refuses an argument that contains a NUL, but the system cannot have passed one to us.
         Some(_) | None => SpawnError::Failed(error),
     }
 }
 
-/// The child's steps between fork and exec, in an order that neither loses nor repeats a signal.
+/// The child's steps between its start and exec, in an order that neither loses nor repeats a signal.
+///
+/// No signal is delivered before everything is set up: [`Image::start`] has blocked all of them. Until then the child still
+/// has the signal handlers of `lease`.
 fn prepare(
-    environment: &Environment,
     announce: Option<&Announce>,
     not_after: BootTime,
     lender: Option<&Lender>,
 ) -> io::Result<()> {
-    // No signal is delivered before everything is set up. Until then the child still has the signal handlers of
-    // `lease`.
-    block_all()?;
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     // From here on, a signal to our old group does not reach the job. Signals that came before are discarded.
     restore_dispositions();
@@ -181,7 +168,6 @@ fn prepare(
         // If the terminal refuses, the job still runs.
         let _: io::Result<()> = lender.give_to_caller();
     }
-    environment.install();
     for stream in 0..=2 {
         // std has opened /dev/null in place of a closed stream. The job gets the stream closed, as `lease` did.
         if was_closed_at_start(stream) {
@@ -200,63 +186,5 @@ fn in_time(not_after: BootTime) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::from_raw_os_error(TOO_LATE))
-    }
-}
-
-unsafe extern "C" {
-    /// environ(7).
-    static mut environ: *const *const c_char;
-}
-
-/// The job's environment: this process's own entries, in their order, with a few variables set.
-///
-/// std's own way sorts the variables, and drops duplicates and entries that it cannot parse. But a job must see what it
-/// would have seen without `lease`.
-struct Environment {
-    /// Owns the entries that `pointers` points to.
-    _added: Vec<CString>,
-    pointers: Vec<*const c_char>,
-}
-
-// SAFETY: the pointers point to memory that this value owns, or to this process's environment, which is never modified.
-unsafe impl Send for Environment {}
-// SAFETY: as above; nothing is modified through a shared reference.
-unsafe impl Sync for Environment {}
-
-impl Environment {
-    fn with(set: &[(&str, &OsStr)]) -> io::Result<Self> {
-        let set: HashMap<&[u8], &OsStr> = set.iter().map(|(k, v)| (k.as_bytes(), *v)).collect();
-        let mut pointers = Vec::new();
-        // SAFETY: nothing in this program changes the environment, so the array stays valid. It ends with a null, and
-        // so does each of its strings.
-        unsafe {
-            let mut entry = environ;
-            while !entry.is_null() && !(*entry).is_null() {
-                let text = CStr::from_ptr(*entry).to_bytes();
-                let name = text.split(|b| *b == b'=').next().unwrap_or_default();
-                if !(set.contains_key(name) && text.len() > name.len()) {
-                    pointers.push(*entry);
-                }
-                entry = entry.add(1);
-            }
-        }
-        let mut added = Vec::new();
-        for (name, value) in &set {
-            added.push(CString::new([name, &b"="[..], value.as_bytes()].concat())?);
-        }
-        added.sort();
-        pointers.extend(added.iter().map(|entry| entry.as_ptr()));
-        pointers.push(std::ptr::null());
-        Ok(Self {
-            _added: added,
-            pointers,
-        })
-    }
-
-    /// Makes it the environment that exec uses. Only for the child.
-    fn install(&self) {
-        // SAFETY: the child has one thread, and the array is in its copy of the parent's memory, which lasts until the
-        // exec.
-        unsafe { environ = self.pointers.as_ptr() };
     }
 }

@@ -159,7 +159,7 @@ fn without_ttou<T>(call: impl FnOnce() -> nix::Result<T>) -> nix::Result<T> {
     answer
 }
 
-/// The terminal, for the job's child between fork and exec. All signals are blocked there, including TTOU.
+/// The terminal, for the job's child before its exec. All signals are blocked there, including TTOU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lender(RawFd);
 
