@@ -94,7 +94,7 @@ fn a_job_that_ignores_term_for_a_while_is_left_to_it() {
     run.signal(SIGTERM);
     // dash ends its `read` for a trapped signal; bash does not. Either way the job decides when it ends.
     run.wait_for_line("asked");
-    run.write("line\n");
+    run.close_input();
     run.wait().expect_code(3);
 }
 

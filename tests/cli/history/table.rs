@@ -127,6 +127,11 @@ fn old_runs_of_a_key_go_when_it_is_claimed_but_never_its_last_success() {
         &database,
         "UPDATE public.lease_history SET acquired_at = acquired_at - interval '3 days', ended_at = ended_at - interval '3 days'",
     );
+    // The last claim was yesterday's, and the next one is the first of its day.
+    server.psql_in(
+        &database,
+        "UPDATE public.lease SET fence = fence - 86400000000",
+    );
     here(&["run", "k", "--", "sh", "-c", "exit 4"]).expect_code(4);
     let left = server.psql_in(
         &database,
