@@ -75,7 +75,7 @@ complete -c lease -n "__fish_lease_using_subcommand claim" -s q -l quiet -d 'Pri
 complete -c lease -n "__fish_lease_using_subcommand claim" -s v -l verbose -d 'Report each step on stderr'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease -n "__fish_lease_using_subcommand claim" -s V -l version -d 'Print version'
-complete -c lease -n "__fish_lease_using_subcommand renew" -l ttl -d 'Let the lease expire this long from now, even if it had more time left; the default never takes time away (100ms to 30days)' -r
+complete -c lease -n "__fish_lease_using_subcommand renew" -l ttl -d 'Let the lease expire this long from now, even if it had more time left; the default never shortens it (100ms to 30days)' -r
 complete -c lease -n "__fish_lease_using_subcommand renew" -l holder -d 'Renew the term of this holder [default: LEASE_HOLDER]' -r
 complete -c lease -n "__fish_lease_using_subcommand renew" -l fence -d 'Renew the term with this fence [default: FENCE]' -r
 complete -c lease -n "__fish_lease_using_subcommand renew" -l format -d 'Print the answer in this format' -r -f -a "shell\t'`export` commands for a POSIX shell'

@@ -12,7 +12,7 @@ use crate::lease::{Fence, Holder, Key};
 /// Arguments of `lease renew`.
 #[derive(Args, Debug)]
 pub struct Renew {
-    /// Let the lease expire this long from now, even if it had more time left; the default never takes time away (100ms to 30days)
+    /// Let the lease expire this long from now, even if it had more time left; the default never shortens it (100ms to 30days)
     #[arg(long, value_name = "DURATION", env = "LEASE_TTL", default_value = "60s", hide_env_values = true, allow_hyphen_values = true, value_parser = Named(ttl))]
     pub ttl: Duration,
 
