@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) at_commit: Vec<AtCommit>,
     /// The SQLSTATEs by which the next logins are refused.
     pub(super) refused_logins: Vec<&'static str>,
+    /// After how many bytes from the server the next connections are closed.
+    pub(super) cut_after: Vec<usize>,
     pub(super) commits: usize,
     /// How many answers are being held, and how often they were let go.
     pub(super) held: usize,
@@ -36,6 +38,15 @@ pub(super) struct State {
 
 pub(super) fn close(socket: &TcpStream) {
     let _ = socket.shutdown(Shutdown::Both);
+}
+
+/// Counts bytes, and returns whether they are more than what is left, if there is a limit.
+fn is_used_up(left: &mut Option<usize>, bytes: usize) -> bool {
+    left.as_mut().is_some_and(|left| {
+        let used_up = bytes > *left;
+        *left = left.saturating_sub(bytes);
+        used_up
+    })
 }
 
 /// What a thread that forwards does with the bytes in its hand.
@@ -80,7 +91,10 @@ impl Shared {
             let _ = refuse_login(client, sqlstate);
             return;
         }
-        let address = lock(&self.state).upstream;
+        let (address, mut left) = {
+            let mut state = lock(&self.state);
+            (state.upstream, state.cut_after.pop())
+        };
         let Ok(upstream) = TcpStream::connect(address) else {
             return;
         };
@@ -105,6 +119,7 @@ impl Shared {
         let answers = std::thread::spawn(move || {
             let mut answers = Answers::default();
             shared.pump(id, &from, &to, |bytes| match *lock(&learned) {
+                _ if is_used_up(&mut left, bytes.len()) => Fate::Close,
                 Some(AtCommit::HoldAnswer) if answers.end_commit(bytes) => Fate::Hold,
                 Some(AtCommit::CutAnswer) if answers.end_commit(bytes) => Fate::Close,
                 Some(AtCommit::AnswerError) if answers.end_commit(bytes) => {

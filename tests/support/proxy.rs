@@ -48,6 +48,7 @@ impl Proxy {
             delay: Duration::ZERO,
             at_commit: Vec::new(),
             refused_logins: Vec::new(),
+            cut_after: Vec::new(),
             commits: 0,
             held: 0,
             let_go: 0,
@@ -139,6 +140,11 @@ impl Proxy {
     /// Answers each of the next `count` logins with `FATAL` and this SQLSTATE, as a pooler does that has lost its server.
     pub fn refuse_next_logins(&self, count: usize, sqlstate: &'static str) {
         self.change(|state| state.refused_logins = vec![sqlstate; count]);
+    }
+
+    /// Closes each of the next `count` connections once the server has sent more than this many bytes.
+    pub fn cut_next_after(&self, count: usize, bytes: usize) {
+        self.change(|state| state.cut_after = vec![bytes; count]);
     }
 
     /// How many answers are held back at this moment.
