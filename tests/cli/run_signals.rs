@@ -10,7 +10,7 @@ use crate::support::{Lease, Running, key, shared, until};
 /// Notes every signal that it gets by its name, in the journal `$0`; ends with code 0 at TERM only. It has no children,
 /// which a TSTP would stop.
 const LISTENER: &str = r#"
-for name in HUP INT QUIT USR1 USR2 ALRM WINCH CONT TSTP; do trap "echo $name >>$0" $name; done
+for name in HUP INT QUIT USR1 USR2 ALRM WINCH CONT TSTP PWR RTMIN+3; do trap "echo $name >>$0" $name; done
 trap "echo TERM >>$0; exit 0" TERM
 mkfifo $0.pipe && exec 9<>$0.pipe
 echo ready >>$0
@@ -38,8 +38,8 @@ fn each_signal_reaches_the_job_as_itself_and_once() {
         Signal::SIGWINCH,
         Signal::SIGCONT,
         Signal::SIGTSTP,
+        Signal::SIGPWR,
         Signal::SIGUSR1,
-        Signal::SIGTERM,
     ] {
         let name = signal.as_str().trim_start_matches("SIG").to_owned();
         let already = journal.count(&name);
@@ -47,6 +47,15 @@ fn each_signal_reaches_the_job_as_itself_and_once() {
         journal.wait_for_count(&name, already + 1);
         expected.push(name);
     }
+    let real_time = format!("-{}", libc::SIGRTMIN() + 3);
+    let pid = job.pid().to_string();
+    Lease::program("kill")
+        .args([&real_time, &pid])
+        .output()
+        .expect_code(0);
+    journal.wait_for("RTMIN+3");
+    job.signal(Signal::SIGTERM);
+    expected.extend(["RTMIN+3", "TERM"].map(str::to_owned));
     job.wait().expect_code(0);
     assert_eq!(journal.lines(), expected);
     assert_eq!(column(shared(), &key, "holder"), "");

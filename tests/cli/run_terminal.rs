@@ -48,27 +48,6 @@ fn ctrl_backslash_quits_job_and_lease() {
 }
 
 #[test]
-fn one_ctrl_c_ends_a_loop_in_a_script_of_every_shell() {
-    for program in ["bash", "dash"] {
-        let (terminal, key, journal) = (shell("bash"), key(), Journal::new());
-        let script = format!(
-            "for i in 1 2 3; do echo round >>{0}; $LEASE run {key} -- sh -c 'echo job''-ready; exec sleep 1000'; done; echo after >>{0}",
-            journal.path()
-        );
-        let file = Path::new(journal.path()).with_file_name("script");
-        std::fs::write(&file, script).expect("a script");
-        terminal.type_in(&format!("{program} {}; echo code''-$?\n", file.display()));
-        terminal.wait_for("job-ready");
-        terminal.type_in(INTERRUPT);
-        terminal.wait_for_times("ready> ", 2);
-        terminal.type_in("echo next''-line\n");
-        terminal.wait_for("next-line");
-        assert_eq!(journal.lines(), ["round"], "{program}");
-        until_gone(&key);
-    }
-}
-
-#[test]
 fn one_ctrl_c_ends_a_loop_of_waiting_runs() {
     let (terminal, key) = (shell("bash"), key());
     let held = claimed(&key, &[]);

@@ -9,37 +9,6 @@ use super::support::job::around;
 use super::support::{Lease, keeper, key, proc, shared};
 
 #[test]
-fn exit_codes_come_through() {
-    for code in [0, 1, 2, 7, 75, 125, 126, 127, 128, 255] {
-        job(&[], &format!("exit {code}")).output().expect_code(code);
-    }
-}
-
-#[test]
-fn a_command_that_cannot_be_run_gets_the_exit_code_of_a_shell() {
-    let dir = keeper::dir("unrunnable");
-    let data = dir.join("data");
-    std::fs::write(&data, "x").expect("a file");
-    for (program, code) in [
-        ("/no/such/file", 127),
-        ("no-such-command", 127),
-        ("", 127),
-        (data.to_str().expect("a path"), 126),
-        (dir.to_str().expect("a path"), 126),
-    ] {
-        let name = key();
-        let output = Lease::new(["run", &name, "--", program])
-            .on(shared())
-            .output();
-        assert_eq!(output.code, Some(code), "{program:?}: {output}");
-        let again = Lease::new(["run", &name, "--", "true"])
-            .on(shared())
-            .output();
-        again.expect_code(0);
-    }
-}
-
-#[test]
 fn a_script_without_an_interpreter_line_is_run_by_sh() {
     use std::os::unix::fs::PermissionsExt as _;
     let script = keeper::dir("plain").join("script");
@@ -52,30 +21,6 @@ fn a_script_without_an_interpreter_line_is_run_by_sh() {
         .output()
         .expect_code(0);
     assert_eq!(output.stdout, "hello\n");
-}
-
-#[test]
-fn arguments_arrive_byte_for_byte() {
-    let odd = OsStr::from_bytes(b"\xff\xfe\x01 '\"*");
-    let output = Lease::new([
-        "run",
-        &key(),
-        "--",
-        "printf",
-        "[%s]",
-        "a b",
-        "",
-        "*",
-        "--help",
-    ])
-    .arg(odd)
-    .on(shared())
-    .output()
-    .expect_code(0);
-    assert_eq!(
-        output.stdout_bytes,
-        b"[a b][][*][--help][\xff\xfe\x01 '\"*]"
-    );
 }
 
 #[test]
@@ -160,18 +105,6 @@ fn what_is_left_in_the_group_is_counted_and_stopped() {
 }
 
 #[test]
-fn a_pipeline_ends_with_the_job_and_not_with_what_it_has_left() {
-    let line = "\"$LEASE\" run \"$0\" -- sh -c 'sleep 30 & echo ok' 2>&1 | cat";
-    let output = around("sh", line)
-        .arg(key())
-        .on(shared())
-        .output()
-        .expect_code(0);
-    assert!(output.stdout.starts_with("ok\n"), "{output}");
-    assert!(output.took < Duration::from_secs(10), "{output}");
-}
-
-#[test]
 fn a_process_that_left_the_group_on_purpose_is_not_touched() {
     let script =
         "setsid sleep 1000 <&- >&- 2>&- & while ! grep -q sleep /proc/$!/comm; do :; done; exit 0";
@@ -210,18 +143,6 @@ fn a_zombie_that_is_never_reaped_does_not_keep_the_run() {
     .spawn();
     run.wait_exit(Duration::from_secs(5));
     assert!(proc::all().iter().any(proc::Process::is_zombie));
-}
-
-#[test]
-fn standard_input_belongs_to_the_job() {
-    let output = job(&[], "cat").input("hi\n").output().expect_code(0);
-    assert_eq!(
-        (output.stdout.as_str(), output.stderr.as_str()),
-        ("hi\n", "")
-    );
-    let line = "n=0; printf 'a\\nb\\nc\\n' | { while read l; do \"$LEASE\" run \"$0\" -- true; n=$((n+1)); done; echo $n; }";
-    let output = around("sh", line).arg(key()).on(shared()).output();
-    assert_eq!(output.stdout, "3\n", "{output}");
 }
 
 #[test]

@@ -2,100 +2,14 @@
 
 use std::time::Duration;
 
-use nix::sys::signal::Signal::{self, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGTSTP};
+use nix::sys::signal::Signal::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 
 use super::job;
 use super::support::job::{around, of_job};
-use super::support::{Lease, Running, keeper, key, programs, shared, skip, stays, until};
-
-/// Says the name of each signal that it gets, and ends when it is told to.
-const LISTENER: &str = "for s in HUP INT QUIT USR1 USR2 ALRM TERM CONT WINCH PWR RTMIN+3; do \
-     trap \"echo got-$s\" $s; done; echo ready; \
-     while :; do read line && [ \"$line\" = end ] && break; done; echo end";
+use super::support::{Lease, keeper, key, programs, shared, skip, until};
 
 fn count(text: &str, part: &str) -> usize {
     text.lines().filter(|line| *line == part).count()
-}
-
-/// Waits until the job has said so often that it got this signal. When one comes just before bash begins to read, bash says
-/// so only once it has read a line; so it gets some.
-#[track_caller]
-fn heard(run: &Running, name: &str, times: usize) {
-    until(&format!("the job has got {name}"), || {
-        run.write("\n");
-        count(&run.stdout(), &format!("got-{name}")) == times
-    });
-}
-
-#[test]
-fn every_signal_reaches_the_job_once_and_no_other_does() {
-    let run = Lease::new(["run", &key(), "--", "bash", "-c", LISTENER])
-        .on(shared())
-        .open_input()
-        .spawn();
-    run.wait_for_line("ready");
-    let names = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "TERM", "PWR"];
-    for name in names {
-        run.signal(format!("SIG{name}").parse::<Signal>().expect("a signal"));
-        heard(&run, name, 1);
-    }
-    let real_time = libc::SIGRTMIN() + 3;
-    let kill = std::process::Command::new("kill")
-        .args([format!("-{real_time}"), run.pid().to_string()])
-        .status();
-    assert!(kill.expect("kill").success());
-    heard(&run, "RTMIN+3", 1);
-    run.signal(Signal::SIGWINCH);
-    run.signal(SIGHUP);
-    heard(&run, "WINCH", 1);
-    heard(&run, "HUP", 2);
-    run.write("end\n");
-    let output = run.wait().expect_code(0);
-    for name in names.into_iter().chain(["RTMIN+3", "WINCH"]) {
-        let expected = if name == "HUP" { 2 } else { 1 };
-        assert_eq!(
-            count(&output.stdout, &format!("got-{name}")),
-            expected,
-            "{name}: {output}"
-        );
-    }
-    assert_eq!(count(&output.stdout, "got-CONT"), 0, "{output}");
-}
-
-#[test]
-fn a_job_that_ends_by_a_signal_ends_lease_by_the_same() {
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGKILL] {
-        let script = format!("kill -{} $$", signal as i32);
-        job(&[], &script).output().expect_signal(signal);
-    }
-}
-
-#[test]
-fn a_job_that_catches_int_and_exits_0_ends_lease_with_0() {
-    let run = job(
-        &[],
-        "trap 'exit 0' INT; echo ready; while :; do sleep 0.05; done",
-    )
-    .spawn();
-    run.wait_for_line("ready");
-    run.signal(SIGINT);
-    run.wait().expect_code(0);
-}
-
-#[test]
-fn a_job_that_ignores_term_for_a_while_is_left_to_it() {
-    let run = job(
-        &[],
-        "trap 'echo asked' TERM; echo ready; read line; echo done; exit 3",
-    )
-    .open_input()
-    .spawn();
-    run.wait_for_line("ready");
-    run.signal(SIGTERM);
-    // dash ends its `read` for a trapped signal; bash does not. Either way the job decides when it ends.
-    run.wait_for_line("asked");
-    run.close_input();
-    run.wait().expect_code(3);
 }
 
 #[test]
@@ -119,23 +33,6 @@ fn dispositions_and_mask_are_those_that_lease_was_started_with() {
             .expect_code(0);
         assert_eq!(plain.stdout, under.stdout, "{start}");
     }
-}
-
-#[test]
-fn what_is_ignored_at_start_ends_neither() {
-    let line = "trap '' HUP; exec \"$LEASE\" run \"$0\" -- sh -c 'echo ready; read line'";
-    let run = around("bash", line)
-        .arg(key())
-        .on(shared())
-        .open_input()
-        .spawn();
-    run.wait_for_line("ready");
-    run.signal(SIGHUP);
-    stays("it runs on", Duration::from_millis(200), || {
-        run.exit().is_none()
-    });
-    run.write("line\n");
-    run.wait().expect_code(0);
 }
 
 #[test]
