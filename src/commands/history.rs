@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Ending, print_or_leave, printed_or_left, store, verbosity};
+use super::{Ending, printed_or_left, store, verbosity};
 use crate::cli::{Common, History, HistoryFormat};
 use crate::exit::Exit;
 use crate::lease::Key;
-use crate::output::{self, Lines, Look, Paper, Verbosity, Window};
+use crate::output::{self, Chart, Lines, Look, Paper, Verbosity, Window};
 use crate::record::{LastRun, Run};
 use crate::sql::{NamedKeys, Pattern};
 use crate::store::{Failure, Sink, Wanted};
@@ -56,16 +56,16 @@ pub fn history(common: &Common, args: &History) -> anyhow::Result<Ending> {
 
     if args.chart {
         let length = args.since.unwrap_or(CHARTED);
-        let (now, runs) = store.chart(&patterns, length).map_err(failed)?;
+        let (now, charted) = store
+            .chart_into(&patterns, length, Charted::default)
+            .map_err(failed)?;
         let keys: Vec<String> = patterns.into_iter().filter_map(|p| p.plain).collect();
-        if runs.is_empty() && keys.is_empty() {
+        if charted.0.is_empty() && keys.is_empty() {
             verbosity.info("no runs");
             return Ok(Ending::Exit(Exit::Done));
         }
         let (window, paper) = (Window { now, length }, Paper::of_this_terminal());
-        let text = output::chart(&runs, &keys, window, &look, paper);
-        warn_of_zone(verbosity);
-        print_or_leave(&text)?;
+        print(charted.0.lines(&keys, window, &look, paper), verbosity)?;
         return Ok(Ending::Exit(Exit::Done));
     }
 
@@ -124,6 +124,16 @@ struct Kept {
 impl Sink<Run> for Kept {
     fn take(&mut self, run: Run) {
         output::push_run(&mut self.lines, &run, &self.look);
+    }
+}
+
+/// Runs that are to be charted.
+#[derive(Default)]
+struct Charted(Chart);
+
+impl Sink<Run> for Charted {
+    fn take(&mut self, run: Run) {
+        self.0.push(&run);
     }
 }
 

@@ -29,7 +29,7 @@ use crate::record::Culprit;
 use crate::text::PreparedLine;
 use crate::timing::human;
 
-pub use self::chart::{Paper, Window, chart};
+pub use self::chart::{Chart, Paper, Window};
 pub use self::escape::escape;
 pub use self::history::{
     Look, ended, history_lines, last_lines, last_run, overdue_lines, push_last, push_overdue,

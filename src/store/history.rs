@@ -117,35 +117,32 @@ impl Store {
         }
     }
 
-    /// The reading of the server's clock, and the terms within this time before it, by key and oldest first. The last term
-    /// before that time comes with them.
+    /// The terms within this time before now, by key and oldest first, one at a time, and the reading of the server's clock.
+    /// The last term before that time comes with them. Each attempt begins with a new sink.
     ///
     /// # Errors
     /// As [`Store::history`].
-    pub fn chart(
+    pub fn chart_into<S: Sink<Run>>(
         &self,
         patterns: &[Pattern],
         length: Duration,
-    ) -> Result<(ServerTime, Vec<Run>), Failure> {
+        sink: impl Fn() -> S + Clone + Send + 'static,
+    ) -> Result<(ServerTime, S), Failure> {
         let (plain, likes) = keys(patterns);
         let length = back(length);
         self.read_history(move |client, queries| {
-            let rows = query(
-                client,
-                &queries.chart,
-                &[
-                    (&plain, Type::TEXT_ARRAY),
-                    (&likes, Type::TEXT_ARRAY),
-                    (&length, Type::INT8),
-                ],
-            )?;
-            let first = rows.first().ok_or_else(|| {
+            let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+                (&plain, Type::TEXT_ARRAY),
+                (&likes, Type::TEXT_ARRAY),
+                (&length, Type::INT8),
+            ];
+            let (now, sink) = (None, sink());
+            let charted = Charted { now, sink };
+            let charted = stream(client, &queries.chart, parameters, charted_run, charted)?;
+            let now = charted.now.ok_or_else(|| {
                 Failure::new(Fault::Refused, "the server did not answer the time")
             })?;
-            let now = cell::<Moment>(first, "now")?.0;
-            let is_a_term = |row: &&PgRow| matches!(text(row, "key"), Ok(Some(_)) | Err(_));
-            let runs = rows.iter().filter(is_a_term).map(run);
-            Ok((now, runs.collect::<Result<_, _>>()?))
+            Ok((now, charted.sink))
         })
     }
 
@@ -291,6 +288,28 @@ fn last_run(row: &PgRow) -> Result<LastRun, Failure> {
         run: run(row)?,
         last_success: time(row, "last_success")?,
     })
+}
+
+/// The reading of the server's clock, and what takes the runs.
+struct Charted<S> {
+    now: Option<ServerTime>,
+    sink: S,
+}
+
+impl<S: Sink<Run>> Sink<(ServerTime, Option<Run>)> for Charted<S> {
+    fn take(&mut self, (now, run): (ServerTime, Option<Run>)) {
+        self.now = Some(now);
+        if let Some(run) = run {
+            self.sink.take(run);
+        }
+    }
+}
+
+/// A row of a chart. It has no run if there is none at all.
+fn charted_run(r: &PgRow) -> Result<(ServerTime, Option<Run>), Failure> {
+    let now = cell::<Moment>(r, "now")?.0;
+    let has_run = text(r, "key")?.is_some();
+    Ok((now, has_run.then(|| run(r)).transpose()?))
 }
 
 fn run(r: &PgRow) -> Result<Run, Failure> {

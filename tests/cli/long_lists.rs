@@ -104,6 +104,16 @@ fn the_memory_for_gauges_does_not_grow_with_the_number_of_keys() {
 }
 
 #[test]
+fn a_chart_needs_little_memory_for_each_run() {
+    let (_, url) = world(ROWS);
+    let (chart, peak) = lines(&url, &["history", "--chart"]);
+    // A hundred bytes for each.
+    assert!(peak < MOST_KB, "{peak} kB");
+    assert_eq!(chart.len(), 1 + ROWS + 1);
+    assert!(chart[ROWS].starts_with("key-0060000-which-is-longer  "));
+}
+
+#[test]
 fn a_list_that_breaks_off_is_read_again_and_nothing_of_it_is_printed_twice() {
     let (database, _) = world(10_000);
     let proxy = Proxy::to(shared());
