@@ -14,31 +14,31 @@
 //! [`store`] name the database client; only [`process`], [`watchdog`], [`clock`] and [`signals`] touch the system; only
 //! [`output`] writes to stdout and stderr. `tests/layout.rs` reads this table and checks it:
 //!
-//! | room | what happens there |
+//! | room | what it does |
 //! |---|---|
-//! | [`lease`] | the words: key, holder, fence, term, and how an attempt can end |
-//! | [`clock`] | the one reading of a local clock |
-//! | [`interrupt`] | ending a wait from another thread |
-//! | [`fault`] | SQLSTATEs told apart |
-//! | [`text`] | the text of one line: text from elsewhere, made fit for a message, and a line that is written later |
+//! | [`lease`] | the terms: key, holder, fence, term, and how an attempt can end |
+//! | [`clock`] | reads the local clocks |
+//! | [`interrupt`] | ends a wait from another thread |
+//! | [`fault`] | what each SQLSTATE means for an operation |
+//! | [`text`] | the text of one line: makes text from elsewhere fit for a message, prepares a line that is written later |
 //! | [`sql`] | every statement |
 //! | [`fencing`] | the SQL by which a resource refuses a stale holder |
 //! | [`timing`] | every duration, and every inequality between durations |
 //! | [`exit`] | the table of exit codes |
 //! | [`job`] | what every room says about a job: its signals, its end, and what a lost lease means for it |
-//! | [`record`] | the history of runs: its table, its trigger, what a client says about a run |
+//! | [`record`] | the history of runs: its table, its trigger, what a client tells it about a run |
 //! | [`cli`] | the command line |
-//! | [`supervise`] | what becomes of a job: events in, actions out |
-//! | [`connect`] | where the database is; opening a connection |
-//! | [`store`] | runs the statements, bounded in time |
-//! | [`process`] | start the job, signal it, lend it the terminal, wait, end as it ended |
-//! | [`watchdog`] | the dead man's switch |
-//! | [`signals`] | signals to events |
+//! | [`supervise`] | decides what happens to a run and its job: events in, actions out |
+//! | [`connect`] | finds the database and opens a connection |
+//! | [`store`] | runs the statements, each within its time limit |
+//! | [`process`] | starts the job, signals it, gives it the terminal, waits for it, ends as it ended |
+//! | [`watchdog`] | the process that stops the job if `lease` cannot |
+//! | [`signals`] | turns signals into events |
 //! | [`heartbeat`] | the thread that renews and reports |
-//! | [`output`] | text, shell, JSON and OpenMetrics; escaping |
+//! | [`output`] | writes text, shell code, JSON and OpenMetrics, and escapes what needs it |
 //! | [`event_loop`] | the one event loop of a run and of a claim |
-//! | [`commands`] | one file a verb |
-//! | [`usage`] | wrong usage: one line that says what would be right |
+//! | [`commands`] | one file for each verb |
+//! | [`usage`] | says in one line what is wrong with the arguments, and what would be right |
 
 pub mod cli;
 pub mod clock;
@@ -61,9 +61,8 @@ pub mod store;
 pub mod supervise;
 pub mod text;
 pub mod timing;
-pub mod watchdog;
-
 pub mod usage;
+pub mod watchdog;
 
 use crate::cli::{Cli, Command};
 use crate::commands::{Ending, ReportedError};
@@ -74,7 +73,7 @@ use crate::output::{Level, Message};
 use crate::store::Failure;
 use crate::text::os_error_text;
 
-/// Parses, dispatches, says one line if something went wrong, and leaves.
+/// Parses the arguments, runs the verb, writes one line if it failed, and exits.
 pub fn main() -> ! {
     std::panic::set_hook(Box::new(report_bug));
     let ending = match cli::parse(std::env::args_os().collect()) {
@@ -116,7 +115,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Ending> {
     }
 }
 
-/// An error and what caused it, in one line.
+/// An error and its causes, in one line.
 fn error_line(error: &anyhow::Error) -> String {
     let causes = error.chain().map(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
@@ -125,7 +124,7 @@ fn error_line(error: &anyhow::Error) -> String {
     causes.collect::<Vec<_>>().join(": ")
 }
 
-/// The exit code that belongs to an error, by what caused it.
+/// The exit code for an error, by its cause.
 fn exit_for(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if cause.is::<Invalid>() || cause.is::<SettingsError>() {

@@ -3,7 +3,7 @@
 //!
 //! # When nothing of a group acts any more
 //!
-//! **A signal proves, a look does not.** The kernel signals a group in one piece against fork(2), exit(2) and
+//! **Only a signal proves that a group is empty.** The kernel signals a group in one piece against fork(2), exit(2) and
 //! setpgid(2): it holds the lock that each of those takes to add or remove a member. So `ESRCH` proves that the group
 //! is empty. /proc is read process by process. Between two of these reads, a process can start another one and end. So
 //! a look that finds no live process proves nothing. The group may consist of zombies, or it may keep forking. Zombies

@@ -11,7 +11,7 @@ use super::group::{Group, GroupId};
 use super::image::Image;
 use super::inherited::{restore_dispositions, set_mask, was_closed_at_start};
 use super::program::{self, NoProgram};
-use super::terminal::{Lender, Terminal};
+use super::terminal::{ChildTerminal, Terminal};
 use crate::clock::BootTime;
 
 /// Called in the child, before the exec, with the identity of the new group. It must be async-signal-safe, and must not
@@ -101,8 +101,8 @@ pub fn spawn(launch: Launch<'_>) -> Result<Job, SpawnError> {
     let file =
         program::find(name, std::env::var_os("PATH").as_ref()).map_err(SpawnError::NoProgram)?;
     let image = Image::new(&file, command, environment).map_err(SpawnError::Failed)?;
-    let lender = terminal.as_mut().and_then(|t| t.lend());
-    let prepare = || prepare(announce.as_ref(), not_after, lender.as_ref());
+    let for_child = terminal.as_mut().and_then(|t| t.for_child());
+    let prepare = || prepare(announce.as_ref(), not_after, for_child.as_ref());
     // SAFETY: `prepare` makes system calls and reads its captured variables. It uses no lock, no heap and no environment,
     // and writes to no memory.
     let pid = unsafe { image.start(&prepare) }.map_err(|error| {
@@ -152,7 +152,7 @@ fn why(error: io::Error) -> SpawnError {
 fn prepare(
     announce: Option<&Announce>,
     not_after: BootTime,
-    lender: Option<&Lender>,
+    terminal: Option<&ChildTerminal>,
 ) -> io::Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     // From here on, a signal to our old group does not reach the job. Signals that came before are discarded.
@@ -164,9 +164,9 @@ fn prepare(
         in_time(not_after)?;
         announce(group).map_err(|_| io::Error::from_raw_os_error(NOT_ANNOUNCED))?;
     }
-    if let Some(lender) = lender {
+    if let Some(terminal) = terminal {
         // If the terminal refuses, the job still runs.
-        let _: io::Result<()> = lender.give_to_caller();
+        let _: io::Result<()> = terminal.give_to_caller();
     }
     for stream in 0..=2 {
         // std has opened /dev/null in place of a closed stream. The job gets the stream closed, as `lease` did.

@@ -71,10 +71,10 @@ impl Terminal {
     /// What the job's child needs to take the terminal for its group, if this process's group is in the foreground now.
     /// In the background (`lease run k -- job &` in an interactive shell), `lease` does not have the terminal before a
     /// `fg`.
-    pub(super) fn lend(&mut self) -> Option<Lender> {
+    pub(super) fn for_child(&mut self) -> Option<ChildTerminal> {
         self.is_ours().then(|| {
             self.remember_modes();
-            Lender(self.tty.as_raw_fd())
+            ChildTerminal(self.tty.as_raw_fd())
         })
     }
 
@@ -161,9 +161,9 @@ fn without_ttou<T>(call: impl FnOnce() -> nix::Result<T>) -> nix::Result<T> {
 
 /// The terminal, for the job's child before its exec. All signals are blocked there, including TTOU.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lender(RawFd);
+pub(super) struct ChildTerminal(RawFd);
 
-impl Lender {
+impl ChildTerminal {
     /// Gives the terminal to the calling process's group. Async-signal-safe.
     pub(super) fn give_to_caller(self) -> io::Result<()> {
         // SAFETY: neither call reads memory; the descriptor is the parent's, open until the exec.

@@ -142,7 +142,7 @@ fn an_answer_that_was_held_back_can_be_let_go() {
 }
 
 #[test]
-fn a_pooler_lends_its_connections_by_its_mode() {
+fn a_pooler_shares_its_connections_by_its_mode() {
     if !Pooler::is_available() {
         return skip("PgBouncer");
     }
